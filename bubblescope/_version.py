@@ -1,0 +1,3 @@
+"""The version, read by the build and by `bubblescope --version`."""
+
+__version__ = "0.1.0"

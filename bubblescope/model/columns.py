@@ -1,0 +1,67 @@
+"""Blocks of equally long numpy columns: the shape in which events live.
+
+A million events as Python objects cost hundreds of bytes each; as columns they cost the
+width of their fields, cross a process border in one copy, and are searched at the speed of numpy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Bools", "Columns", "Ints", "Times", "column"]
+
+Times = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.integer[Any]]
+Bools = npt.NDArray[np.bool_]
+
+
+def column(dtype: type[np.generic]) -> Any:
+    """A dataclass field that holds a column of `dtype`."""
+    return dataclasses.field(metadata={"dtype": np.dtype(dtype)})
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Columns:
+    """Base of the column blocks; a subclass lists its fields with `column(dtype)`.
+
+    Anything that numpy can turn into an array is accepted and stored in the declared dtype;
+    columns of unequal length raise ValueError.
+    """
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = np.ascontiguousarray(getattr(self, field.name), dtype=field.metadata["dtype"])
+            object.__setattr__(self, field.name, value)
+        lengths = {field.name: len(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"columns of {type(self).__name__} differ in length: {lengths}")
+
+    def __len__(self) -> int:
+        return len(getattr(self, dataclasses.fields(self)[0].name))
+
+    def take(self, index: Any) -> Self:
+        """The rows that a mask or an index array selects, in its order."""
+        return type(self)(*(getattr(self, f.name)[index] for f in dataclasses.fields(self)))
+
+    def replace(self, **changes: Any) -> Self:
+        """The same rows with some columns exchanged."""
+        return dataclasses.replace(self, **changes)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """A block of no rows."""
+        return cls(*(() for _ in dataclasses.fields(cls)))
+
+    @classmethod
+    def concat(cls, blocks: Iterable[Self]) -> Self:
+        """The rows of all blocks, one after the other."""
+        blocks = list(blocks)
+        if not blocks:
+            return cls.empty()
+        names = [f.name for f in dataclasses.fields(cls)]
+        return cls(*(np.concatenate([getattr(b, name) for b in blocks]) for name in names))

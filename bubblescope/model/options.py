@@ -1,0 +1,85 @@
+"""What a user states about a job or asks of its analysis."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from bubblescope.errors import UsageError
+
+__all__ = ["LabelRule", "Options", "StepRange"]
+
+LabelKind = Literal["F", "B", "I", "W"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRange:
+    """Steps `first` to `last`, both included; None is open. Numbers are those of the trace."""
+
+    first: int | None = None
+    last: int | None = None
+
+    def __contains__(self, step: int) -> bool:
+        return (self.first is None or step >= self.first) and (self.last is None or step <= self.last)
+
+    @classmethod
+    def parse(cls, text: str) -> StepRange:
+        """Read `3`, `2:5`, `2:` or `:5` (last included); raises UsageError on anything else."""
+        match = re.fullmatch(r"(\d*)(:?)(\d*)", text.strip())
+        if match is None or not (match[1] or match[3]):
+            raise UsageError(f"--steps expects a step or a range like 2:5, found {text!r}")
+        first = int(match[1]) if match[1] else None
+        last = int(match[3]) if match[3] else (None if match[2] else first)
+        if first is not None and last is not None and last < first:
+            raise UsageError(f"--steps {text!r} ends before it begins")
+        return cls(first, last)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """A user's own label: ranges whose name matches `pattern` are actions of `kind`.
+
+    The groups `stage` and `microbatch` of the pattern are read where they exist; without names
+    the first group is the micro-batch. With neither, micro-batches are counted in order.
+    """
+
+    kind: LabelKind
+    pattern: str
+
+    @classmethod
+    def parse(cls, text: str) -> LabelRule:
+        """Read `KIND=REGEX`; raises UsageError where the kind or the pattern is no good."""
+        kind, equals, pattern = text.partition("=")
+        if not equals or kind.strip().upper() not in {"F", "B", "I", "W"}:
+            raise UsageError(
+                f"--label expects KIND=REGEX with KIND one of F, B, I, W, found {text!r}",
+                hint=r"for example --label 'F=fwd_s(?P<stage>\d+)_mb(?P<microbatch>\d+)'",
+            )
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"--label {text!r}: the pattern does not compile: {error}") from error
+        return cls(kind.strip().upper(), pattern)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """All that changes an analysis; the default asks for what the traces tell by themselves."""
+
+    pp: int | None = None
+    tp: int | None = None
+    dp: int | None = None
+    virtual: int | None = None
+    microbatches: int | None = None
+    schedule: str | None = None
+    labels: tuple[LabelRule, ...] = ()
+    steps: StepRange = StepRange()
+    ranks: tuple[int, ...] | None = None
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("pp", "tp", "dp", "virtual", "microbatches", "jobs"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"--{name} must be at least 1, found {value}")

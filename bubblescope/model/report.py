@@ -1,0 +1,315 @@
+"""The report, `bubblescope.report/1`: one frozen value that every output renders.
+
+Field for field it is the JSON that `bubblescope analyze --json` writes; the JSON Schema is made
+from these types. Times are integer nanoseconds (`*_ns`), shares are fractions of 1, ids are
+integers, unknown is None. Definitions of every number: docs/definitions.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bubblescope.model.trace import Finding, RankSource
+
+__all__ = [
+    "Bubble",
+    "Cause",
+    "Clock",
+    "Communication",
+    "Departure",
+    "Guess",
+    "Imbalance",
+    "Input",
+    "Layout",
+    "Outside",
+    "Pipeline",
+    "Proposal",
+    "Quality",
+    "Rank",
+    "Report",
+    "Schedule",
+    "Stage",
+    "StageRanks",
+    "Step",
+    "Straggler",
+    "Tool",
+    "WorstBubble",
+]
+
+Group = Literal["pp", "tp", "dp", "cp", "ep", "other"]
+Phase = Literal["warmup", "steady", "cooldown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """The program that wrote the report."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """A file that was used."""
+
+    path: str
+    format: Literal["kineto", "chrome", "nsys", "timeline", "table"]
+    bytes: int
+    events: int
+    rank: int
+    rank_source: RankSource
+    device: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """How far the data can be trusted."""
+
+    verdict: Literal["ok", "degraded", "unusable"]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """Nanoseconds to add to each rank's clock, by rank, and the error that stays."""
+
+    method: Literal["none", "recorded", "collectives", "p2p"]
+    offsets_ns: dict[str, int]
+    error_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRanks:
+    """The ranks that hold a stage."""
+
+    stage: int
+    chunk: int
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How the job is spread over ranks; a degree is null where nothing tells it."""
+
+    world_size: int
+    pp: int
+    tp: int | None
+    dp: int | None
+    cp: int | None
+    ep: int | None
+    virtual: int
+    source: str
+    missing_ranks: tuple[int, ...]
+    stages: tuple[StageRanks, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """A schedule that fits less well."""
+
+    name: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """A place where the recovered order leaves the schedule's; actions are written 2F4."""
+
+    rank: int
+    position: int
+    expected: str | None
+    found: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """The schedule found; `also` names those whose order is the same on the ranks present."""
+
+    name: str
+    also: tuple[str, ...]
+    microbatches: int | None
+    confidence: float
+    runner_up: Guess | None
+    reconstruction: Literal["labels", "autograd", "frames", "p2p", "kernels", "table"] | None
+    evidence: tuple[str, ...]
+    departures: tuple[Departure, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One optimizer step; times count from the first moment of the job."""
+
+    step: int
+    complete: bool
+    used: bool
+    start_ns: int
+    end_ns: int
+    window_ns: int | None
+    bubble: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """A part of the measured bubble: time, share of the window, percentage points / 100."""
+
+    cause: str
+    ns: int
+    share: float
+    points: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bubble:
+    """Measured against theory; every share is of the pipeline window unless it says otherwise."""
+
+    measured: float | None
+    lower: float | None
+    upper: float | None
+    spread: float | None
+    formula: float | None
+    formula_source: Literal["closed-form", "simulated"] | None
+    replay: float | None
+    gap: float | None
+    ratio_to_ideal: float | None
+    span: float | None
+    window_ns: int | None
+    trusted: bool
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """One replica of the model, its tensor-parallel ranks included."""
+
+    pipeline: int
+    ranks: tuple[int, ...]
+    bubble: float | None
+    window_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Means a micro-batch and step of a stage; bubble and phases are those of its ranks."""
+
+    stage: int
+    chunk: int
+    ranks: tuple[int, ...]
+    forward_ns: int | None
+    backward_ns: int | None
+    weight_ns: int | None
+    work_ns: int
+    bubble: float
+    warmup_ns: int
+    steady_ns: int
+    cooldown_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """A rank's time outside the window, up to the step."""
+
+    dp_ns: int
+    optimizer_ns: int
+    host_ns: int
+    other_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """Where a rank's time went, means a step: the parts add up to window_ns."""
+
+    rank: int
+    stages: tuple[int, ...]
+    pipeline: int | None
+    window_ns: int
+    compute_ns: int
+    in_stage_comm_ns: int
+    dp_ns: int
+    pp_ns: int
+    pp_transfer_ns: int | None
+    pp_wait_ns: int | None
+    host_ns: int
+    other_ns: int
+    bubble: float | None
+    outside: Outside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Communication:
+    """Calls of one kind in one group, mean a rank and step; wait and transfer add up to total."""
+
+    group: Group
+    op: str
+    calls: float
+    total_ns: int
+    exposed_ns: int
+    wait_ns: int | None
+    transfer_ns: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggler:
+    """A rank slower than the other replicas of its stage."""
+
+    rank: int
+    slowdown: float
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imbalance:
+    """How unevenly the work is spread over stages and over replicas of a stage."""
+
+    stage_ratio: float | None
+    slowest_stage: int | None
+    replica_ratio: float | None
+    stragglers: tuple[Straggler, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstBubble:
+    """A long idle gap of a rank; `before` is the action that ends it."""
+
+    rank: int
+    stage: int | None
+    step: int
+    start_ns: int
+    duration_ns: int
+    before: str | None
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A change that would help, with its gain as an upper bound."""
+
+    code: str
+    title: str
+    detail: str
+    gain_ns: int | None
+    gain: float | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that an analysis found."""
+
+    schema: Literal["bubblescope.report/1"] = "bubblescope.report/1"
+    tool: Tool
+    inputs: tuple[Input, ...]
+    quality: Quality
+    clock: Clock
+    layout: Layout
+    schedule: Schedule
+    steps: tuple[Step, ...]
+    bubble: Bubble
+    pipelines: tuple[Pipeline, ...]
+    stages: tuple[Stage, ...]
+    ranks: tuple[Rank, ...]
+    communication: tuple[Communication, ...]
+    imbalance: Imbalance
+    worst_bubbles: tuple[WorstBubble, ...]
+    findings: tuple[Proposal, ...]
