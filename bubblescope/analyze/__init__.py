@@ -1,0 +1,1 @@
+"""From a job to numbers; nothing here draws or prints."""

@@ -1,0 +1,1 @@
+"""What one rank's trace tells by itself: a list of small passes from events to a timeline."""

@@ -1,0 +1,116 @@
+"""What one rank's file tells by itself: steps, actions, messages, collectives.
+
+A `RankTimeline` is what a worker sends back: columns of a few bytes an action or message, and
+no event of the trace. Times are nanoseconds on the rank's own clock; unknown ids are -1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.spans import Spans
+from bubblescope.model.trace import CommArgs, Finding, Identity, Source
+
+__all__ = ["Actions", "Collectives", "Messages", "RankTimeline", "Reconstruction", "Steps", "Work"]
+
+Reconstruction = Literal["labels", "autograd", "frames", "p2p", "kernels", "table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(Columns):
+    """Steps of the rank in time order; each ends where the next begins or its own work ends."""
+
+    number: Times = column(np.int64)
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Actions(Columns):
+    """Actions in order of their start. `step` is the row of `Steps`; `stage` is -1 where only the layout tells it.
+
+    `start` and `end` are those of the work itself, not of the label or launch.
+    """
+
+    step: Ints = column(np.int32)
+    kind: Ints = column(np.int8)
+    stage: Ints = column(np.int32)
+    microbatch: Ints = column(np.int32)
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Work(Columns):
+    """When compute ran for which action (row of `Actions`; -1: none). Disjoint within one action."""
+
+    action: Ints = column(np.int32)
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Messages(Columns):
+    """This rank's halves of point-to-point transfers, in the order in which they were posted.
+
+    `direction` is SEND, RECV or EITHER; `kind`, `stage`, `microbatch` name the action that
+    produces (send) or awaits (recv) it, where a label says so; `peer` is a global rank.
+    """
+
+    SEND = 0
+    RECV = 1
+    EITHER = 2
+
+    step: Ints = column(np.int32)
+    direction: Ints = column(np.int8)
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+    peer: Ints = column(np.int32)
+    bytes: Times = column(np.int64)
+    call: Ints = column(np.int32)
+    kind: Ints = column(np.int8)
+    stage: Ints = column(np.int32)
+    microbatch: Ints = column(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Collectives(Columns):
+    """Collective calls as this rank ran them, in order; `call` indexes `RankTimeline.calls`."""
+
+    step: Ints = column(np.int32)
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+    call: Ints = column(np.int32)
+    bytes: Times = column(np.int64)
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class RankTimeline:
+    """One rank, reconstructed. `optimizer` is the time of the optimizer's own work."""
+
+    rank: int
+    source: Source
+    identity: Identity
+    absolute: bool
+    on_gpu: bool
+    steps: Steps = field(default_factory=Steps.empty)
+    actions: Actions = field(default_factory=Actions.empty)
+    work: Work = field(default_factory=Work.empty)
+    messages: Messages = field(default_factory=Messages.empty)
+    collectives: Collectives = field(default_factory=Collectives.empty)
+    calls: tuple[CommArgs, ...] = ()
+    optimizer: Spans = field(default_factory=Spans.empty)
+    reconstruction: Reconstruction | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def self_check(self) -> None:
+        """Raise ValueError unless actions are ordered and every action's work lies inside it."""
+        if np.any(np.diff(self.actions.start) < 0):
+            raise ValueError("actions are not in order of their start")
+        owned = self.work.take(self.work.action >= 0)
+        if np.any(owned.start < self.actions.start[owned.action]) or np.any(owned.end > self.actions.end[owned.action]):
+            raise ValueError("work lies outside the action that owns it")
