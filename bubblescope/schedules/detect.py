@@ -71,10 +71,11 @@ def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES) ->
 
 
 def _match(family: Family, shape: Shape, found: Found) -> Match:
-    """The variant of a schedule that fits best."""
-    variants = ({r: orders[r] for r in found} for orders in family.orders(shape))
-    scored = [Match(family, v, sum(_likeness(found[r], v[r]) for r in found) / len(found)) for v in variants]
-    return max(scored, key=lambda m: m.confidence)
+    """The variant of a schedule that fits best; one rank chooses it, as there can be hundreds."""
+    scout = min(found)
+    best = max(family.variants(shape), key=lambda order_of: _likeness(found[scout], order_of(scout)))
+    expected = {rank: best(rank) for rank in found}
+    return Match(family, expected, sum(_likeness(found[r], expected[r]) for r in found) / len(found))
 
 
 def _likeness(found: Order, expected: Order) -> float:

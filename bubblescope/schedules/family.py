@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from bubblescope.model.actions import Order
 
-__all__ = ["Family", "Orders", "Shape", "loop"]
+__all__ = ["Family", "OrderOf", "Shape", "loop"]
 
-Orders = tuple[Order, ...]
-"""The order of every pipeline rank, rank 0 first."""
+OrderOf = Callable[[int], Order]
+"""The order of a pipeline rank: one textbook order of a whole pipeline, made rank by rank as asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Shape:
 class Family:
     """A schedule as data.
 
-    `orders` yields every textbook order of a shape, the usual one first; `bubble` is the closed
+    `variants` yields every textbook order of a shape, the usual one first; `bubble` is the closed
     form of the bubble as a share of the window (D1), stages balanced and communication free, or
     None where no exact one holds; `placement` gives the rank of each stage; `problem` says why a
     shape is impossible, or None. `aliases` are names that the same order goes by elsewhere.
@@ -44,11 +44,16 @@ class Family:
     name: str
     summary: str
     source: str
-    orders: Callable[[Shape], Iterator[Orders]]
+    variants: Callable[[Shape], Iterator[OrderOf]]
     bubble: Callable[[Shape], float | None]
     placement: Callable[[Shape], tuple[int, ...]]
     problem: Callable[[Shape], str | None]
     aliases: tuple[str, ...] = ()
+
+    def orders(self, shape: Shape) -> dict[int, Order]:
+        """The usual order of every rank of a pipeline of `shape`."""
+        order_of = next(self.variants(shape))
+        return {rank: order_of(rank) for rank in range(shape.p)}
 
 
 def loop(shape: Shape) -> tuple[int, ...]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from bubblescope.model.actions import Action, Kind
-from bubblescope.schedules.family import Family, Orders, Shape, loop
+from bubblescope.model.actions import Action, Kind, Order
+from bubblescope.schedules.family import Family, OrderOf, Shape, loop
 
 __all__ = ["FAMILY", "fill_and_drain"]
 
 
-def _orders(shape: Shape) -> Iterator[Orders]:
+def _variants(shape: Shape) -> Iterator[OrderOf]:
     """Backwards in the order of the forwards (torch's ScheduleGPipe), or in reverse (the paper's figure)."""
     for drain in (range(shape.m), range(shape.m - 1, -1, -1)):
-        yield tuple(
-            tuple(Action(rank, Kind.F, i) for i in range(shape.m)) + tuple(Action(rank, Kind.B, i) for i in drain)
-            for rank in range(shape.p)
-        )
+        yield partial(_order, drain)
+
+
+def _order(drain: range, rank: int) -> Order:
+    return (*(Action(rank, Kind.F, i) for i in range(len(drain))), *(Action(rank, Kind.B, i) for i in drain))
 
 
 def fill_and_drain(shape: Shape) -> float:
@@ -36,7 +38,7 @@ FAMILY = Family(
     summary="all forwards of a step, then all backwards",
     source="GPipe, arXiv 1811.06965, section 2.3",
     aliases=("f-then-b", "fill-drain"),
-    orders=_orders,
+    variants=_variants,
     bubble=fill_and_drain,
     placement=loop,
     problem=_problem,

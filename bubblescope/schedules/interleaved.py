@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from bubblescope.model.actions import Action, Kind, Order
-from bubblescope.schedules.family import Family, Orders, Shape, loop
+from bubblescope.schedules.family import Family, OrderOf, Shape, loop
 from bubblescope.schedules.gpipe import fill_and_drain
 
 __all__ = ["FAMILY"]
@@ -36,7 +37,7 @@ def _table(shape: Shape, group: int) -> list[tuple[int, int]]:
     ]
 
 
-def _order(shape: Shape, rank: int, group: int) -> Order:
+def _order(shape: Shape, group: int, rank: int) -> Order:
     table = _table(shape, group)
     forwards = [Action(rank + chunk * shape.p, Kind.F, i) for i, chunk in table]
     backwards = [Action(rank + (shape.v - 1 - chunk) * shape.p, Kind.B, i) for i, chunk in table]
@@ -45,9 +46,9 @@ def _order(shape: Shape, rank: int, group: int) -> Order:
     return (*forwards[:warmup], *steady, *backwards[len(table) - warmup :])
 
 
-def _orders(shape: Shape) -> Iterator[Orders]:
+def _variants(shape: Shape) -> Iterator[OrderOf]:
     for group in _groups(shape):
-        yield tuple(_order(shape, rank, group) for rank in range(shape.p))
+        yield partial(_order, shape, group)
 
 
 def _bubble(shape: Shape) -> float | None:
@@ -78,7 +79,7 @@ FAMILY = Family(
     summary="1f1b over v chunks a rank, micro-batches taken in groups",
     source="Megatron-LM, arXiv 2104.04473, section 2.2",
     aliases=("virtual-pipeline", "vpp", "1f1b-interleaved"),
-    orders=_orders,
+    variants=_variants,
     bubble=_bubble,
     placement=loop,
     problem=_problem,

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from bubblescope.model.actions import Action, Kind
-from bubblescope.schedules.family import Family, Orders, Shape, loop
+from bubblescope.model.actions import Action, Kind, Order
+from bubblescope.schedules.family import Family, OrderOf, Shape, loop
 from bubblescope.schedules.gpipe import fill_and_drain
 
 __all__ = ["FAMILY"]
 
 
-def _orders(shape: Shape) -> Iterator[Orders]:
+def _variants(shape: Shape) -> Iterator[OrderOf]:
     """Backwards take micro-batches in reverse (torch's ScheduleLoopedBFS) or in order (the paper's figure)."""
     for drain in (range(shape.m - 1, -1, -1), range(shape.m)):
-        yield tuple(
-            tuple(Action(rank + chunk * shape.p, Kind.F, i) for chunk in range(shape.v) for i in range(shape.m))
-            + tuple(Action(rank + chunk * shape.p, Kind.B, i) for chunk in reversed(range(shape.v)) for i in drain)
-            for rank in range(shape.p)
-        )
+        yield partial(_order, shape, drain)
+
+
+def _order(shape: Shape, drain: range, rank: int) -> Order:
+    stages = [rank + chunk * shape.p for chunk in range(shape.v)]
+    forwards = (Action(stage, Kind.F, i) for stage in stages for i in range(shape.m))
+    backwards = (Action(stage, Kind.B, i) for stage in reversed(stages) for i in drain)
+    return (*forwards, *backwards)
 
 
 def _bubble(shape: Shape) -> float | None:
@@ -35,7 +39,7 @@ FAMILY = Family(
     summary="all micro-batches of a chunk, then the next chunk; backwards mirror it",
     source="Breadth-First Pipeline Parallelism, arXiv 2211.05953, section 4",
     aliases=("breadth-first", "bfs"),
-    orders=_orders,
+    variants=_variants,
     bubble=_bubble,
     placement=loop,
     problem=_problem,

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bubblescope.model.actions import Action, Kind
-from bubblescope.schedules.family import Family, Orders, Shape, loop
+from bubblescope.schedules.family import Family, OrderOf, Shape, loop
 
 __all__ = ["FAMILY"]
 
 
-def _orders(shape: Shape) -> Iterator[Orders]:
-    yield tuple(
-        tuple(Action(rank, kind, i) for i in range(shape.m) for kind in (Kind.F, Kind.B)) for rank in range(shape.p)
-    )
+def _variants(shape: Shape) -> Iterator[OrderOf]:
+    yield lambda rank: tuple(Action(rank, kind, i) for i in range(shape.m) for kind in (Kind.F, Kind.B))
 
 
 def _bubble(shape: Shape) -> float:
@@ -30,7 +28,7 @@ FAMILY = Family(
     summary="forward and backward of a micro-batch through all ranks before the next begins",
     source="GPipe, arXiv 1811.06965, section 2.3",
     aliases=("model-parallel",),
-    orders=_orders,
+    variants=_variants,
     bubble=_bubble,
     placement=loop,
     problem=_problem,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from bubblescope.model.actions import Action, Kind, Order
-from bubblescope.schedules.family import Family, Orders, Shape, loop
+from bubblescope.schedules.family import Family, OrderOf, Shape, loop
 from bubblescope.schedules.gpipe import fill_and_drain
 
 __all__ = ["FAMILY"]
@@ -20,8 +21,8 @@ def _order(shape: Shape, rank: int) -> Order:
     return tuple(order)
 
 
-def _orders(shape: Shape) -> Iterator[Orders]:
-    yield tuple(_order(shape, rank) for rank in range(shape.p))
+def _variants(shape: Shape) -> Iterator[OrderOf]:
+    yield partial(_order, shape)
 
 
 def _problem(shape: Shape) -> str | None:
@@ -33,7 +34,7 @@ FAMILY = Family(
     summary="p-1-r warm-up forwards on rank r, then one forward and one backward in turn",
     source="PipeDream-Flush, arXiv 2006.09503, section 3; Megatron-LM, arXiv 2104.04473, section 2.2",
     aliases=("dapple", "pipedream-flush", "deepspeed", "non-interleaved"),
-    orders=_orders,
+    variants=_variants,
     bubble=fill_and_drain,
     placement=loop,
     problem=_problem,
