@@ -1,0 +1,64 @@
+"""The names that operators, kernels and labels carry."""
+
+from typing import NamedTuple
+
+from tests.generator.job import Job
+from tests.generator.orders import Action
+
+P2P_KERNEL = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+REDUCE_KERNEL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+STEP_KERNEL = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
+    "FusedOptimizerTensorListMetadata<3>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4, "
+    "(at::native::ADAM_MODE)1, false>>(at::native::(anonymous namespace)::FusedOptimizerTensorListMetadata<3>)"
+)
+_GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_{}_n_tilesize{}_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
+_POINTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}CUDAKernelImpl(at::TensorIteratorBase&)>"
+
+
+class Part(NamedTuple):
+    """One part of a layer: its operators, its autograd node, and its kernels."""
+
+    outer: str
+    inner: str
+    node: str
+    forward: str
+    backward: str
+    weights: bool = False
+
+
+LAYER = (
+    Part(
+        "aten::linear",
+        "aten::addmm",
+        "AddmmBackward0",
+        _GEMM.format("t", "128x128x64"),
+        _GEMM.format("n", "128x128x64"),
+        weights=True,
+    ),
+    Part(
+        "aten::_scaled_dot_product_flash_attention",
+        "aten::_flash_attention_forward",
+        "ScaledDotProductFlashAttentionBackward0",
+        "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>>(Flash_fwd_params)",
+        "void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<Flash_bwd_kernel_traits<128>>(int)",
+    ),
+    Part(
+        "aten::matmul",
+        "aten::mm",
+        "MmBackward0",
+        _GEMM.format("t", "256x128x64"),
+        _GEMM.format("n", "256x128x64"),
+        weights=True,
+    ),
+    Part("aten::gelu", "aten::gelu", "GeluBackward0", _POINTWISE.format("Gelu"), _POINTWISE.format("GeluBackward")),
+)
+
+
+def label(job: Job, action: Action) -> str | None:
+    """The range that torch's schedules open around an action."""
+    if job.labels == "pp":
+        return f"PP:{action}"
+    if job.labels == "torch":
+        return f"{'Forward' if action.kind == 'F' else 'Backward'} {action.micro}"
+    return None
