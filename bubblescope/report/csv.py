@@ -1,0 +1,80 @@
+"""The report as one long CSV table: `section,id,metric,value`.
+
+A section is a part of the JSON report (`bubble`, `cause`, `stage`, `rank`, ...), the id says which of
+them, the metric is the JSON key, and the value is written as in JSON: nanoseconds, fractions of 1,
+nothing where it is unknown. A long table keeps its four columns when a later version measures more.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from collections.abc import Iterator
+
+from bubblescope.model.report import Rank, Report
+from bubblescope.report.wording import visible
+
+__all__ = ["HEADER", "render"]
+
+HEADER = ("section", "id", "metric", "value")
+
+Value = str | int | float | bool | None
+Row = tuple[str, str, str, Value]
+
+
+def render(report: Report) -> bytes:
+    """The table, with a header line and line feeds."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerows((section, _text(key), metric, _written(value)) for section, key, metric, value in _rows(report))
+    return out.getvalue().encode()
+
+
+def _rows(report: Report) -> Iterator[Row]:
+    yield from _fields("schedule", "", report.schedule)
+    yield from _fields("layout", "", report.layout)
+    yield from _fields("bubble", "", report.bubble)
+    for cause in report.bubble.causes:
+        yield from _fields("cause", cause.cause, cause, skip="cause")
+    for line in report.pipelines:
+        yield from _fields("pipeline", str(line.pipeline), line, skip="pipeline")
+    for stage in report.stages:
+        yield from _fields("stage", str(stage.stage), stage, skip="stage")
+    for rank in report.ranks:
+        yield from _rank(rank)
+    for call in report.communication:
+        yield from _fields("communication", f"{call.group}/{call.op}", call)
+    yield from _fields("imbalance", "", report.imbalance)
+    for step in report.steps:
+        yield from _fields("step", str(step.step), step, skip="step")
+
+
+def _rank(rank: Rank) -> Iterator[Row]:
+    key = str(rank.rank)
+    yield from _fields("rank", key, rank, skip="rank")
+    for _, _, metric, value in _fields("rank", key, rank.outside):
+        yield "rank", key, f"outside_{metric}", value
+
+
+def _fields(section: str, key: str, value: object, skip: str = "") -> Iterator[Row]:
+    """The plain values of a part of the report; lists and parts of parts have rows of their own."""
+    assert dataclasses.is_dataclass(value)
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if field.name != skip and (item is None or isinstance(item, str | int | float)):
+            yield section, key, field.name, item
+
+
+def _written(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _text(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{visible(text)}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else visible(text)

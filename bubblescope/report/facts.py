@@ -1,0 +1,197 @@
+"""What was detected and how surely, and what to know before believing the numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from bubblescope.model.report import Bubble, Proposal, Report
+from bubblescope.model.trace import Finding
+from bubblescope.report import wording as words
+
+__all__ = ["Fact", "facts", "findings", "warnings"]
+
+Fact = tuple[str, str]
+
+RECONSTRUCTION = {
+    "labels": "labels in the traces",
+    "autograd": "autograd's links from forward to backward",
+    "frames": "the framework's stack frames",
+    "p2p": "the order of sends and receives",
+    "kernels": "kernels alone",
+    "table": "a table of actions",
+}
+CLOCKS = {
+    "none": "not aligned; each rank's own clock is used",
+    "recorded": "as recorded",
+    "collectives": "aligned by collectives",
+    "p2p": "aligned by sends and receives",
+}
+_MOST_FINDINGS = 3
+_MOST_WARNINGS = 5
+
+
+def facts(report: Report) -> tuple[Fact, ...]:
+    """Label and text of each fact that the report holds."""
+    found = [
+        ("Schedule", _schedule(report)),
+        ("Layout", _layout(report)),
+        ("Steps", _steps(report)),
+        ("Theory", _theory(report)),
+        ("Balance", _balance(report)),
+        ("Replicas", _replicas(report)),
+        ("Clocks", _clocks(report)),
+    ]
+    return tuple((name, text) for name, text in found if text)
+
+
+def _schedule(report: Report) -> str:
+    schedule = report.schedule
+    if schedule.name == "none":
+        return f"none found, confidence {words.percent(schedule.confidence, 0)}"
+    parts = [f"{schedule.name}{_also(schedule.also)}, confidence {words.percent(schedule.confidence, 0)}"]
+    if schedule.runner_up is not None:
+        parts[0] += f" (next: {schedule.runner_up.name}, {words.percent(schedule.runner_up.confidence, 0)})"
+    if schedule.reconstruction is not None:
+        parts.append(f"read from {RECONSTRUCTION.get(schedule.reconstruction, schedule.reconstruction)}")
+    if schedule.departures:
+        parts.append(_departures(report))
+    return "; ".join(parts)
+
+
+def _also(names: tuple[str, ...]) -> str:
+    return f" (same order here: {', '.join(names)})" if names else ""
+
+
+def _departures(report: Report) -> str:
+    departures = report.schedule.departures
+    first = departures[0]
+    return (
+        f"{words.counted(len(departures), 'departure')} from its order, first on rank {first.rank} at position "
+        f"{first.position}: {words.action(first.found)} instead of {words.action(first.expected)}"
+    )
+
+
+def _layout(report: Report) -> str:
+    layout = report.layout
+    degrees = [
+        f"{'?' if degree is None else degree} {name}"
+        for name, degree in (("pipeline", layout.pp), ("tensor", layout.tp), ("data", layout.dp))
+    ]
+    rare = (("context", layout.cp), ("expert", layout.ep))
+    degrees += [f"{degree} {name}" for name, degree in rare if degree not in {None, 1}]
+    text = f"{words.counted(layout.world_size, 'rank')} = {' x '.join(degrees)} parallel"
+    if layout.virtual > 1:
+        text += f", {layout.virtual} virtual stages a rank"
+    if report.schedule.microbatches is not None:
+        text += f", {words.counted(report.schedule.microbatches, 'micro-batch')}"
+    text += f" (from {layout.source})"
+    if layout.missing_ranks:
+        text += f"; no trace of {words.ranks_named(layout.missing_ranks)}"
+    return text
+
+
+def _steps(report: Report) -> str:
+    used = [step.step for step in report.steps if step.used]
+    listed = len(report.steps)
+    if not used:
+        return f"none used of {listed} found"
+    text = f"{words.rank_list(used)}, {len(used)} of {listed} found"
+    incomplete = [step.step for step in report.steps if not step.complete]
+    if incomplete:
+        text += f" (incomplete: step {words.rank_list(incomplete)})"
+    if report.bubble.spread is not None:
+        text += f"; standard deviation of their bubbles {words.points(report.bubble.spread)}"
+    return text
+
+
+def _theory(report: Report) -> str:
+    bubble = report.bubble
+    parts = []
+    if bubble.formula is not None:
+        how = "closed form" if bubble.formula_source == "closed-form" else "simulated"
+        parts.append(f"formula {words.percent(bubble.formula)} ({how}, equal stages)")
+    if bubble.replay is not None:
+        parts.append(f"replay {words.percent(bubble.replay)} (measured times)")
+    free = "no transfers"
+    return "; ".join([*parts, free]) if parts else ""
+
+
+def _balance(report: Report) -> str:
+    imbalance = report.imbalance
+    parts = []
+    if imbalance.stage_ratio is not None:
+        who = "the slowest stage" if imbalance.slowest_stage is None else f"stage {imbalance.slowest_stage}"
+        level = words.ratio(imbalance.stage_ratio)
+        parts.append("stages equally heavy" if level == "1.00" else f"{who} works {level} times the mean stage")
+    if imbalance.replica_ratio is not None:
+        parts.append(f"replicas of a stage differ by up to {words.ratio(imbalance.replica_ratio)} times")
+    slow = [f"rank {straggler.rank} ({words.ratio(straggler.slowdown)} times)" for straggler in imbalance.stragglers]
+    if slow:
+        parts.append(f"slower than its replicas: {', '.join(slow[:3])}{', …' if len(slow) > 3 else ''}")
+    return "; ".join(parts)
+
+
+def _replicas(report: Report) -> str:
+    known = [(line.bubble, line.pipeline) for line in report.pipelines if line.bubble is not None]
+    if len(known) < 2:
+        return ""
+    (least, best), (most, worst) = min(known), max(known)
+    return (
+        f"{len(report.pipelines)} pipelines, bubble {words.percent(least)} (pipeline {best}) "
+        f"to {words.percent(most)} (pipeline {worst})"
+    )
+
+
+def _clocks(report: Report) -> str:
+    clock = report.clock
+    if len(report.ranks) < 2:
+        return ""
+    text = CLOCKS.get(clock.method, clock.method)
+    if clock.error_ns is not None:
+        text += f", to within {words.duration(clock.error_ns)}"
+    return text + _interval(report.bubble)
+
+
+def _interval(bubble: Bubble) -> str:
+    """What the clocks leave open of a bubble that was measured; nothing where no digit changes."""
+    lower, upper = words.percent(bubble.lower), words.percent(bubble.upper)
+    return "" if bubble.measured is None or lower == upper else f"; so the bubble is between {lower} and {upper}"
+
+
+def findings(report: Report) -> tuple[str, ...]:
+    """The proposals, the most promising first as the report orders them."""
+    shown = [_proposal(proposal) for proposal in report.findings[:_MOST_FINDINGS]]
+    hidden = len(report.findings) - len(shown)
+    return (*shown, *([f"… and {hidden} more, see --json"] if hidden else []))
+
+
+def _proposal(proposal: Proposal) -> str:
+    gains = [words.duration(proposal.gain_ns)] if proposal.gain_ns is not None else []
+    gains += [words.percent(proposal.gain)] if proposal.gain is not None else []
+    gain = f" Saves at most {' or '.join(gains)} a step." if gains else ""
+    return f"{proposal.title.rstrip('.')}: {proposal.detail.rstrip('.')}.{gain}"
+
+
+def warnings(report: Report) -> tuple[str, ...]:
+    """What is wrong with the data, one line a kind of trouble, the worst first."""
+    serious = [finding for finding in report.quality.findings if finding.severity != "info"]
+    counts = Counter(finding.code for finding in serious)
+    firsts = {finding.code: finding for finding in reversed(serious)}
+    ordered = sorted(counts, key=lambda code: (firsts[code].severity != "error", list(counts).index(code)))
+    lines = [_warning(firsts[code], counts[code]) for code in ordered[:_MOST_WARNINGS]]
+    hidden = len(ordered) - len(lines)
+    return (*_untrusted(report), *lines, *([f"… and {hidden} more kinds, see --json"] if hidden else []))
+
+
+def _warning(finding: Finding, count: int) -> str:
+    where = "" if finding.input is None else f"{finding.input}: "
+    more = "" if count == 1 else f" (and {count - 1} more like it)"
+    return f"{finding.code}: {where}{finding.message}{more}"
+
+
+def _untrusted(report: Report) -> list[str]:
+    if report.quality.verdict == "unusable":
+        return ["The data are unusable."]
+    if report.bubble.causes and not report.bubble.trusted:
+        return ["The causes leave more than 5% of the window unexplained: do not rely on them."]
+    return []

@@ -1,0 +1,220 @@
+"""The tables of the summary, each with its denominator; rows that say nothing new are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bubblescope.model.report import Communication, Report, Stage, WorstBubble
+from bubblescope.report import wording as words
+from bubblescope.report.alike import RankGroup, group_ranks
+
+__all__ = ["Table", "tables"]
+
+T = TypeVar("T")
+
+_MOST_ROWS = 8
+_MOST_CALLS = 5
+_MOST_GAPS = 3
+PHASES = {"warmup": "warm-up", "steady": "steady", "cooldown": "cool-down"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as text; `align` has l or r for each column, `strong` lists the rows that stand out.
+
+    A `detail` is read on demand; where an output can fold things away, it folds it.
+    """
+
+    title: str
+    denominator: str
+    align: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    strong: frozenset[int] = frozenset()
+    more: str | None = None
+    detail: bool = False
+
+
+def tables(report: Report) -> tuple[Table, ...]:
+    """The tables that have something to say."""
+    made = (_causes(report), _stages(report), _ranks(report), _communication(report), _worst(report))
+    return tuple(table for table in made if table is not None)
+
+
+def _causes(report: Report) -> Table | None:
+    bubble = report.bubble
+    if not bubble.causes:
+        return None
+    shown = [cause for cause in bubble.causes if abs(cause.points) >= 0.0005]
+    rows = [(words.bare_points(cause.points), cause.cause, _meaning(report, cause.cause)) for cause in shown]
+    nothing = [cause.cause for cause in bubble.causes if cause not in shown]
+    if nothing:
+        rows.append((words.bare_points(0.0), ", ".join(nothing), ""))
+    rows.append((words.bare_points(bubble.measured), "measured", _other_ratios(report)))
+    others = [cause.points if cause.cause != "structural" else 0.0 for cause in shown]
+    largest = others.index(max(others)) if any(share >= 0.0005 for share in others) else None
+    return Table(
+        title="Where the bubble comes from",
+        denominator=f"points = % of the pipeline window, {words.duration(bubble.window_ns)} a step",
+        align="rll",
+        headers=("points", "cause", "meaning"),
+        rows=tuple(rows),
+        strong=frozenset() if largest is None else frozenset({largest}),
+    )
+
+
+MEANINGS = {
+    "imbalance": "stages differ in work",
+    "straggler": "a rank is slower than the other replicas of its stage",
+    "jitter": "times vary from one micro-batch or step to the next",
+    "p2p": "transfers between stages",
+    "host": "launch gaps, data loading, garbage collection",
+    "residual": "left over by the causes above",
+}
+
+
+def _meaning(report: Report, cause: str) -> str:
+    if cause == "structural":
+        return f"what {report.schedule.name} owes even with equal stages and free transfers"
+    return MEANINGS.get(cause, "")
+
+
+def _other_ratios(report: Report) -> str:
+    parts = []
+    if report.bubble.ratio_to_ideal is not None:
+        parts.append(f"{words.percent(report.bubble.ratio_to_ideal)} of useful time")
+    if report.bubble.span is not None:
+        parts.append(f"{words.percent(report.bubble.span)} of the longest rank's own span")
+    return f"the sum; also {words.enumerate_words(parts)}" if parts else "the sum"
+
+
+def _stages(report: Report) -> Table | None:
+    if not report.stages:
+        return None
+    stages = _farthest(report.stages, lambda stage: stage.work_ns)
+    split = any(stage.weight_ns is not None for stage in stages)
+    chunked = report.layout.virtual > 1
+    columns = [("stage", [str(stage.stage) for stage in stages])]
+    columns += [("chunk", [str(stage.chunk) for stage in stages])] if chunked else []
+    columns += [
+        ("ranks", [words.rank_list(stage.ranks, most=3) for stage in stages]),
+        *_stage_times(stages, split=split),
+    ]
+    slowest = report.imbalance.slowest_stage if (report.imbalance.stage_ratio or 0) > 1.05 else None
+    return Table(
+        title="Stages",
+        denominator=(
+            f"ms; {'forward, input and weight gradient' if split else 'forward and backward'} a micro-batch, "
+            "work and idle phases a step; bubble % of the window"
+        ),
+        align=("rrl" if chunked else "rl") + "r" * (len(columns) - 2 - chunked),
+        headers=tuple(name for name, _ in columns),
+        rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
+        strong=frozenset(index for index, stage in enumerate(stages) if stage.stage == slowest),
+        more=_more(len(report.stages) - len(stages), "stages", "--json"),
+    )
+
+
+def _stage_times(stages: Sequence[Stage], *, split: bool) -> list[tuple[str, list[str]]]:
+    """Micro-batch times share their digits, and so do step times."""
+    brief = _together([[s.forward_ns, s.backward_ns, s.weight_ns] for s in stages])
+    long = _together([[s.work_ns, s.warmup_ns, s.steady_ns, s.cooldown_ns] for s in stages])
+    columns = [("forward", brief[0]), ("input grad" if split else "backward", brief[1])]
+    columns += [("weight grad", brief[2])] if split else []
+    columns += [("work", long[0]), ("bubble", [words.percent(stage.bubble) for stage in stages])]
+    return [*columns, ("warm-up", long[1]), ("steady", long[2]), ("cool-down", long[3])]
+
+
+def _together(rows: Sequence[Sequence[float | None]]) -> list[list[str]]:
+    """The columns of a block of times, all written with the same digits."""
+    width = len(rows[0])
+    flat = words.milliseconds([value for row in rows for value in row])
+    return [flat[column::width] for column in range(width)]
+
+
+def _ranks(report: Report) -> Table | None:
+    if not report.ranks:
+        return None
+    groups = group_ranks(report.ranks)
+    slow = {straggler.rank for straggler in report.imbalance.stragglers}
+    shown = _farthest(groups, lambda group: group.share("useful"), keep=lambda group: bool(slow & set(group.ranks)))
+    piped = report.schedule.name != "none"
+    columns = [("ranks", [words.rank_list(group.ranks, most=3) for group in shown])]
+    columns += [("stage", [words.rank_list(group.stages, most=2) for group in shown])] if piped else []
+    columns += [("window ms", words.milliseconds([group.window_ns for group in shown])), *_parts(shown, piped=piped)]
+    return Table(
+        title="Ranks",
+        denominator=f"% of the {'pipeline window' if piped else 'step'}; tp/cp/ep and dp where exposed; ranks alike share a row",
+        align=("ll" if piped else "l") + "r" * (len(columns) - 1 - piped),
+        headers=tuple(name for name, _ in columns),
+        rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
+        strong=frozenset(index for index, group in enumerate(shown) if slow & set(group.ranks)),
+        more=_more(len(report.ranks) - sum(len(group.ranks) for group in shown), "ranks", "--json or --ranks"),
+        detail=True,
+    )
+
+
+def _parts(groups: Sequence[RankGroup], *, piped: bool) -> list[tuple[str, list[str]]]:
+    names = ["compute", "tp/cp/ep", "dp"]
+    if piped:
+        unsplit = any(group.share("pp transfer") is None for group in groups)
+        names += ["pp"] if unsplit else []
+        names += ["pp transfer", "pp wait"]
+    names += ["host", "other", *(["bubble"] if piped else [])]
+    return [(name, [words.bare_points(group.share(name)) for group in groups]) for name in names]
+
+
+def _communication(report: Report) -> Table | None:
+    if not report.communication:
+        return None
+    lines = sorted(report.communication, key=lambda line: (-line.exposed_ns, -line.total_ns))[:_MOST_CALLS]
+    times = _together([[line.total_ns, line.exposed_ns, line.wait_ns, line.transfer_ns] for line in lines])
+    return Table(
+        title="Communication",
+        denominator="ms, mean a rank and step; exposed = no compute meanwhile; total = wait + transfer",
+        align="llrrrrrr",
+        headers=("group", "call", "calls", "total", "exposed", "wait", "transfer", "bytes"),
+        rows=tuple(_call(line, cells) for line, cells in zip(lines, zip(*times, strict=True), strict=True)),
+        more=_more(len(report.communication) - len(lines), "kinds of call", "--json"),
+        detail=True,
+    )
+
+
+def _call(line: Communication, times: tuple[str, ...]) -> tuple[str, ...]:
+    return (line.group, line.op, words.amount(line.calls), *times, words.size(line.bytes))
+
+
+def _worst(report: Report) -> Table | None:
+    gaps = report.worst_bubbles[:_MOST_GAPS]
+    if not gaps:
+        return None
+    times = [words.milliseconds([gap.duration_ns for gap in gaps]), words.milliseconds([gap.start_ns for gap in gaps])]
+    return Table(
+        title="Longest idle gaps",
+        denominator="ms; start is since the job's first moment; 2F4: stage 2, forward, micro-batch 4",
+        align="rrrrrll",
+        headers=("idle", "start", "rank", "stage", "step", "phase", "ended by"),
+        rows=tuple(_gap(gap, *cells) for gap, cells in zip(gaps, zip(*times, strict=True), strict=True)),
+        detail=True,
+    )
+
+
+def _gap(gap: WorstBubble, idle: str, start: str) -> tuple[str, ...]:
+    stage = words.ABSENT if gap.stage is None else str(gap.stage)
+    return idle, start, str(gap.rank), stage, str(gap.step), PHASES[gap.phase], words.action(gap.before)
+
+
+def _farthest(
+    items: Sequence[T], value: Callable[[T], float | None], keep: Callable[[T], bool] = lambda _: False
+) -> list[T]:
+    """At most eight items in their order: those to keep, then those farthest from the mean."""
+    values = [value(item) or 0.0 for item in items]
+    mean = sum(values) / max(len(values), 1)
+    ranking = sorted(range(len(items)), key=lambda index: (not keep(items[index]), -abs(values[index] - mean)))
+    return [items[index] for index in sorted(ranking[:_MOST_ROWS])]
+
+
+def _more(hidden: int, noun: str, where: str) -> str | None:
+    return f"… and {hidden} more {noun}, see {where}" if hidden > 0 else None

@@ -1,0 +1,138 @@
+"""The one sentence that a reader remembers: measured bubble, what theory owes, what the rest is."""
+
+from __future__ import annotations
+
+from bubblescope.model.report import Bubble, Rank, Report
+from bubblescope.report import wording as words
+
+__all__ = ["verdict"]
+
+# Below half of the last digit shown a difference is none.
+_NOTHING = 0.0005
+
+
+def verdict(report: Report) -> str:
+    """The answer in plain words, whatever it is: a bubble, an interval, no pipeline, or unknown."""
+    if report.schedule.name == "none":
+        return _no_pipeline(report)
+    if report.bubble.measured is not None:
+        return _measured(report, report.bubble.measured)
+    if report.bubble.lower is not None and report.bubble.upper is not None:
+        return _interval(report, report.bubble.lower, report.bubble.upper)
+    return f"The bubble is unknown: {_why_unknown(report)}."
+
+
+def _measured(report: Report, measured: float) -> str:
+    formula = report.bubble.formula
+    opening = f"{words.percent(measured)} of the pipeline's time is bubble"
+    if formula is None:
+        return f"{opening}; how much of it theory owes is unknown, for {_no_theory(report)}."
+    gap = measured - formula
+    if abs(gap) < _NOTHING:
+        return f"{opening}, just what {words.owes(report)}."
+    if gap < 0:
+        return (
+            f"{opening}, {words.points(-gap)} less than the {words.percent(formula)} that {words.owes(report)}"
+            f"{_outweighs(report)}."
+        )
+    return (
+        f"{opening}: {words.percent(formula)} is what {words.owes(report)}, "
+        f"the other {words.points(gap)} {_biggest(report, gap)}."
+    )
+
+
+def _no_theory(report: Report) -> str:
+    if report.schedule.name == "unknown":
+        return "the order found fits no known schedule"
+    return f"{report.schedule.name} has no formula for {words.schedule_shape(report)}"
+
+
+def _biggest(report: Report, gap: float) -> str:
+    """`are mostly X (1.1 points)`, or less boldly where no part makes up half."""
+    parts = [part for part in _parts(report) if part[1] >= _NOTHING]
+    if not parts:
+        return "have no cause that could be told"
+    name, share = max(parts, key=lambda part: part[1])
+    if share >= gap - _NOTHING:
+        amount = "" if share < gap + _NOTHING else f" ({words.points(share)}, partly made up for elsewhere)"
+        return f"are {name}{amount}"
+    how = "are mostly" if share >= gap / 2 else "have many causes, the biggest being"
+    return f"{how} {name} ({words.points(share)})"
+
+
+def _outweighs(report: Report) -> str:
+    parts = [part for part in _parts(report) if part[1] <= -_NOTHING]
+    if not parts:
+        return ""
+    name, share = min(parts, key=lambda part: part[1])
+    return f", mostly by {name} ({words.points(share)})"
+
+
+def _parts(report: Report) -> list[tuple[str, float]]:
+    """The parts of the gap: the causes, or where they are unknown what the replay tells apart."""
+    bubble = report.bubble
+    if bubble.causes:
+        return [(_cause(report, cause.cause), cause.points) for cause in bubble.causes if cause.cause != "structural"]
+    return _replay_parts(bubble)
+
+
+def _replay_parts(bubble: Bubble) -> list[tuple[str, float]]:
+    if bubble.replay is None or bubble.measured is None or bubble.formula is None:
+        return []
+    return [
+        ("uneven actions (stages or micro-batches that take different times)", bubble.replay - bubble.formula),
+        ("transfers and host delays", bubble.measured - bubble.replay),
+    ]
+
+
+def _cause(report: Report, cause: str) -> str:
+    """The cause in words, with the stage or ranks to blame where they are known."""
+    text, imbalance = words.cause_words(cause), report.imbalance
+    if cause == "imbalance" and imbalance.slowest_stage is not None and imbalance.stage_ratio is not None:
+        return f"{text}, stage {imbalance.slowest_stage} working {words.ratio(imbalance.stage_ratio)} times the mean"
+    if cause == "straggler" and imbalance.stragglers:
+        return f"slow {words.ranks_named([straggler.rank for straggler in imbalance.stragglers])}"
+    return text
+
+
+def _interval(report: Report, lower: float, upper: float) -> str:
+    formula = report.bubble.formula
+    theory = "" if formula is None else f" Theory: {words.percent(formula)} is what {words.owes(report)}."
+    unseen = ""
+    if report.layout.missing_ranks:
+        unseen = ", and an unseen stage is taken to work 0.9 times the lightest to 1.1 times the heaviest seen one"
+    return (
+        f"The bubble is between {words.percent(lower)} and {words.percent(upper)} of the pipeline's time: "
+        f"{_why_unknown(report)}{unseen}.{theory}"
+    )
+
+
+def _why_unknown(report: Report) -> str:
+    missing = report.layout.missing_ranks
+    if missing:
+        verb = "trace of {} is" if len(missing) == 1 else "traces of {} are"
+        return f"the {verb.format(words.ranks_named(missing))} missing"
+    if not any(step.used for step in report.steps):
+        return "no complete step was found"
+    return "the traces do not tell it"
+
+
+def _no_pipeline(report: Report) -> str:
+    ranks = report.ranks
+    if not ranks:
+        return "No pipeline here, and no rank whose time could be told."
+    window = sum(rank.window_ns for rank in ranks)
+    parts = [f"{words.percent(ns / window)} {name}" for name, ns in _spent(ranks) if window and ns / window >= _NOTHING]
+    step = words.duration(window / len(ranks))
+    over = "" if len(ranks) == 1 else f", mean over {len(ranks)} ranks,"
+    return f"No pipeline here: a step of {step}{over} is {words.enumerate_words(parts)}."
+
+
+def _spent(ranks: tuple[Rank, ...]) -> list[tuple[str, int]]:
+    return [
+        ("compute", sum(rank.compute_ns for rank in ranks)),
+        ("exposed in-stage communication", sum(rank.in_stage_comm_ns for rank in ranks)),
+        ("exposed data-parallel communication", sum(rank.dp_ns for rank in ranks)),
+        ("waiting for the host", sum(rank.host_ns for rank in ranks)),
+        ("other", sum(rank.other_ns + rank.pp_ns for rank in ranks)),
+    ]
