@@ -1,0 +1,1 @@
+"""From files to `RankTrace`: formats are told by content, and each has one module."""

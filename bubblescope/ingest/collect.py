@@ -1,0 +1,170 @@
+"""Events to columns: what is kept of a trace, window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bubblescope.ingest.categories import Kind, Kinds
+from bubblescope.ingest.events import Arguments, Event, Window
+from bubblescope.ingest.ranges import Halves
+from bubblescope.ingest.tables import Comms, Pairs, Rows, Table
+from bubblescope.ingest.times import INVALID, from_decimals, from_numbers
+from bubblescope.model.columns import Times
+from bubblescope.model.trace import Annotations, Kernels, Launches, Ops
+
+__all__ = ["Collector"]
+
+Micros = Callable[[Sequence[Any]], Times]
+Columns = dict[str, Any]
+
+_NO_ARGUMENTS = Arguments()
+
+
+class Collector:
+    """Takes the windows of one file and keeps of them what the model has a place for.
+
+    Times are still as the file gives them, in nanoseconds from its own origin.
+    """
+
+    def __init__(self) -> None:
+        self.names: Table[str] = Table()
+        self.threads = Pairs()
+        self.lanes = Pairs()
+        self.comms = Comms()
+        self.thread_names: dict[tuple[str, str], dict[str, None]] = {}
+        self.ops = Rows(Ops)
+        self.annotations = Rows(Annotations)
+        self.others = Rows(Annotations)
+        self.launches = Rows(Launches)
+        self.kernels = Rows(Kernels)
+        self.halves = Halves()
+        self.events = 0
+        self.repaired = 0
+        self.implausible = 0
+        self.kineto = False
+        self._kinds = Kinds()
+
+    def add(self, window: Window) -> None:
+        """Keep the events of a window; raises `InexactError`, having kept none, if it must be decoded exactly."""
+        bins: list[list[Event]] = [[] for _ in Kind]
+        work = bins[Kind.MEMCPY] = bins[Kind.MEMSET] = bins[Kind.KERNEL]  # one block, in the order of the file
+        kinds = self._kinds
+        for event in window.events:
+            bins[kinds[event.cat]].append(event)
+        others = bins[Kind.OTHER]
+        blocks = [bins[Kind.OP], bins[Kind.ANNOTATION], bins[Kind.LAUNCH], work, others]
+        whole = [[event for event in block if event.ph == "X"] for block in blocks]
+        parts = [event for block, ours in zip(blocks, whole, strict=True) if len(block) > len(ours) for event in block]
+        halves = [event for event in parts if event.ph in ("B", "E")]
+
+        micros = from_decimals if window.exact else from_numbers
+        timed = [_times(block, micros) for block in whole]
+        half_times = micros([event.ts for event in halves])
+
+        self.events += len(window.events) + window.repaired
+        self.repaired += window.repaired
+        self.kineto = self.kineto or any(blocks[:4])
+        adders = (self._add_ops, self._add_annotations, self._add_launches, self._add_kernels, self._add_others)
+        for add, block, (start, end) in zip(adders, whole, timed, strict=True):
+            self._add(add, block, start, end)
+        self._add_halves(halves, half_times)
+        for event in others:
+            if event.ph == "M":
+                self._name_thread(event)
+
+    def _add(self, add: Callable[[list[Event], Columns], None], block: list[Event], start: Times, end: Times) -> None:
+        valid = start != INVALID
+        if not valid.all():
+            self.implausible += len(block) - int(valid.sum())
+            block = [event for event, good in zip(block, valid.tolist(), strict=True) if good]
+            start, end = start[valid], end[valid]
+        if block:
+            self.implausible += int((end < start).sum())
+            add(block, {"start": start, "end": np.maximum(start, end)})
+
+    def _add_ops(self, block: list[Event], columns: Columns) -> None:
+        args = [event.args or _NO_ARGUMENTS for event in block]
+        self.ops.add(
+            **self._named(block, columns),
+            thread=self._threads(block),
+            sequence=np.array([arg.sequence for arg in args], dtype=np.int64),
+            forward_thread=np.array([arg.forward_thread for arg in args], dtype=np.int32),
+            comm=self.comms.numbers(args),
+        )
+
+    def _add_annotations(self, block: list[Event], columns: Columns) -> None:
+        self.annotations.add(**self._named(block, columns), thread=self._threads(block))
+
+    def _add_others(self, block: list[Event], columns: Columns) -> None:
+        self.others.add(**self._named(block, columns), thread=self._threads(block))
+
+    def _add_launches(self, block: list[Event], columns: Columns) -> None:
+        self.launches.add(
+            **self._named(block, columns),
+            thread=self._threads(block),
+            correlation=_correlations([event.args or _NO_ARGUMENTS for event in block]),
+        )
+
+    def _add_kernels(self, block: list[Event], columns: Columns) -> None:
+        args = [event.args or _NO_ARGUMENTS for event in block]
+        kinds = self._kinds
+        self.kernels.add(
+            **self._named(block, columns),
+            lane=self._lanes(block, args),
+            correlation=_correlations(args),
+            kind=np.array([kinds[event.cat] - Kind.KERNEL for event in block], dtype=np.int8),
+            comm=self.comms.numbers(args),
+        )
+
+    def _add_halves(self, block: list[Event], times: Times) -> None:
+        if not block:
+            return
+        args = [event.args or _NO_ARGUMENTS for event in block]
+        kinds = self._kinds
+        valid = times != INVALID
+        self.implausible += int((~valid).sum())
+        columns = {
+            "time": times,
+            "closes": np.array([event.ph == "E" for event in block]),
+            "kind": np.array([kinds[event.cat] for event in block], dtype=np.int8),
+            "name": self.names.numbers((event.name for event in block), len(block)),
+            "thread": self._threads(block),
+            "lane": self._lanes(block, args),
+            "sequence": np.array([arg.sequence for arg in args], dtype=np.int64),
+            "forward_thread": np.array([arg.forward_thread for arg in args], dtype=np.int32),
+            "correlation": _correlations(args),
+            "comm": self.comms.numbers(args),
+        }
+        self.halves.add({name: column[valid] for name, column in columns.items()})
+
+    def _named(self, block: list[Event], columns: Columns) -> Columns:
+        return columns | {"name": self.names.numbers([event.name for event in block], len(block))}
+
+    def _threads(self, block: list[Event]) -> Any:
+        return self.threads.numbers([event.pid for event in block], [event.tid for event in block], len(block))
+
+    def _lanes(self, block: list[Event], args: list[Arguments]) -> Any:
+        devices = [event.pid if arg.device is None else arg.device for event, arg in zip(block, args, strict=True)]
+        streams = [event.tid if arg.stream is None else arg.stream for event, arg in zip(block, args, strict=True)]
+        return self.lanes.numbers(devices, streams, len(block))
+
+    def _name_thread(self, event: Event) -> None:
+        name = event.args.name if event.args else None
+        if event.name == "thread_name" and isinstance(name, str):
+            self.thread_names.setdefault((str(event.pid), str(event.tid)), {})[name.strip()] = None
+
+
+def _times(block: list[Event], micros: Micros) -> tuple[Times, Times]:
+    """Starts and ends; a start is INVALID where the event cannot be placed."""
+    start = micros([event.ts for event in block])
+    length = micros([event.dur for event in block])
+    bad = (start == INVALID) | (length == INVALID)
+    end = np.where(bad, INVALID, start + np.where(bad, 0, length))
+    return np.where(bad, INVALID, start), end
+
+
+def _correlations(args: list[Arguments]) -> Times:
+    return np.array([arg.correlation for arg in args], dtype=np.int64)

@@ -1,0 +1,139 @@
+"""The outer shape of a trace document, read without holding it: members of an object, one by one.
+
+A Chrome trace is a list of events, or an object that has the list under `traceEvents` somewhere
+among its members. The values of other members are stepped over at the speed of a regular
+expression, whatever their size, and only those that are asked for are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from bubblescope.errors import InputError
+from bubblescope.ingest.stream import Buffer
+
+__all__ = ["BOM", "SPACE", "broken", "enter", "first_byte", "members", "value"]
+
+BOM = b"\xef\xbb\xbf"
+SPACE = b" \t\r\n"
+
+_OUTSIDE = re.compile(rb'["{}\[\],]')
+_NESTED = re.compile(rb'["{}\[\]]')
+_INSIDE = re.compile(rb'["\\]')
+_REASON_HINT = "Record or copy the file again; a job that was killed while writing leaves an unfinished file."
+
+
+def broken(buffer: Buffer, at: int, expected: str, *, hint: str = _REASON_HINT) -> InputError:
+    """The error for bad JSON at `buffer.data[at]`."""
+    with memoryview(buffer.data) as view:
+        seen = bytes(view[at : min(at + 24, buffer.stop)])
+    found = repr(seen.decode("utf-8", "replace")) if seen else "the end of the file"
+    return InputError(
+        f"{buffer.path}: broken JSON at byte {buffer.offset + at}: expected {expected}, found {found}", hint=hint
+    )
+
+
+def enter(buffer: Buffer) -> int | None:
+    """Step over a byte order mark and white space to the first byte, and return it; None in an empty file."""
+    if first_byte(buffer) == BOM[0] and buffer.data.startswith(BOM, buffer.start, buffer.stop):
+        buffer.start += len(BOM)
+    return first_byte(buffer)
+
+
+def first_byte(buffer: Buffer) -> int | None:
+    """Step to the next byte that is no white space and return it; None at the end."""
+    while True:
+        data, at, stop = buffer.data, buffer.start, buffer.stop
+        while at < stop and data[at] in SPACE:
+            at += 1
+        buffer.start = at
+        if at < stop:
+            return data[at]
+        if not buffer.fill():
+            return None
+
+
+def members(buffer: Buffer) -> Iterator[str]:
+    """The keys of the object that begins at the next byte.
+
+    After each key the buffer stands at its value, which the caller must step over.
+    Raises InputError where the object is broken or cut off.
+    """
+    _take(buffer, b"{")
+    if first_byte(buffer) == ord("}"):
+        buffer.start += 1
+        return
+    while True:
+        yield _key(buffer)
+        if first_byte(buffer) == ord("}"):
+            buffer.start += 1
+            return
+        _take(buffer, b",")
+
+
+def value(buffer: Buffer, *, keep: bool) -> bytes:
+    """Step over the value at the next byte; its text if `keep`, else nothing."""
+    opened = first_byte(buffer)
+    if opened is None or opened in b",:}]":
+        raise broken(buffer, buffer.start, "a value")
+    kept = bytearray()
+    for part in _parts(buffer):
+        if keep:
+            kept += part
+    return bytes(kept)
+
+
+def _key(buffer: Buffer) -> str:
+    if first_byte(buffer) != ord('"'):
+        raise broken(buffer, buffer.start, "a key in quotes")
+    at = buffer.start
+    text = value(buffer, keep=True)
+    try:
+        key = msgspec.json.decode(text, type=str)
+    except msgspec.DecodeError as error:
+        raise broken(buffer, at, "a key") from error
+    _take(buffer, b":")
+    return key
+
+
+def _take(buffer: Buffer, byte: bytes) -> None:
+    if first_byte(buffer) != byte[0]:
+        raise broken(buffer, buffer.start, f"'{byte.decode()}'")
+    buffer.start += 1
+
+
+def _parts(buffer: Buffer) -> Iterator[bytes]:
+    """The text of one value, in the pieces in which it passes through the buffer."""
+    depth, quoted, at = 0, False, buffer.start
+    while True:
+        found = (_INSIDE if quoted else _NESTED if depth else _OUTSIDE).search(buffer.data, at, buffer.stop)
+        escaped_end = found is not None and found[0] == b"\\" and found.end() == buffer.stop
+        if found is None or escaped_end:  # the value goes on beyond the buffer
+            end = buffer.stop - escaped_end
+            yield bytes(buffer.data[buffer.start : end])
+            buffer.start = end
+            if not buffer.fill():
+                if depth or quoted:
+                    raise broken(buffer, buffer.stop, "the end of a value")
+                return
+            at = buffer.start
+            continue
+        token, at = found[0], found.end()
+        if token == b"\\":
+            at += 1
+            continue
+        if token == b'"':
+            quoted = not quoted
+        elif token in b"{[":
+            depth += 1
+        elif token in b"}]" and depth:
+            depth -= 1
+        elif depth == 0:  # a comma or a bracket of the level above ends a number or a word
+            at -= 1
+        if depth == 0 and not quoted:
+            yield bytes(buffer.data[buffer.start : at])
+            buffer.start = at
+            return

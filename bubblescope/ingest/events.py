@@ -1,0 +1,181 @@
+"""One event of a trace, and three ways to decode a window of them: fast, exact, lenient.
+
+The fast way is typed and takes times as numbers. Where a time is text, or would lose digits as a
+double, the exact way takes decimals. Where any field has another type than it should, the
+lenient way takes what is usable of each event by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Raw, Struct, field
+
+__all__ = ["Arguments", "Event", "ExactEvent", "Window", "decode_exact", "decode_fast"]
+
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class Arguments(Struct, gc=False):
+    """Those arguments of an event that are used; all others are stepped over."""
+
+    stream: int | str | None = None
+    device: int | str | None = None
+    correlation: Int64 = -1
+    sequence: Int64 = field(name="Sequence number", default=-1)
+    forward_thread: Int32 = field(name="Fwd thread id", default=-1)
+    collective: str | None = field(name="Collective name", default=None)
+    group: str | None = field(name="Process Group Name", default=None)
+    description: str = field(name="Process Group Description", default="")
+    ranks: str | list[int] = field(name="Process Group Ranks", default="")
+    group_size: Int64 = field(name="Group size", default=-1)
+    src: Int64 | None = field(name="Src Rank", default=None)
+    dst: Int64 | None = field(name="Dst Rank", default=None)
+    elements_in: Int64 = field(name="In msg nelems", default=-1)
+    elements_out: Int64 = field(name="Out msg nelems", default=-1)
+    dtype: str = ""
+    seq: Int64 = field(name="Seq", default=-1)
+    name: Any = None
+
+
+class Event(Struct, gc=False):
+    """An event; `ts` and `dur` in microseconds."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    pid: int | str = ""
+    tid: int | str = ""
+    ts: int | float = float("nan")
+    dur: int | float = 0
+    args: Arguments | None = None
+
+
+class ExactEvent(Event, gc=False):
+    """An event whose times keep all of their digits."""
+
+    ts: Decimal = Decimal("NaN")  # type: ignore[assignment]
+    dur: Decimal = Decimal(0)  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Events decoded together; `exact` tells how their times are held, `repaired` how many were no events."""
+
+    events: list[Any]
+    exact: bool = False
+    repaired: int = 0
+
+
+_FAST = msgspec.json.Decoder(list[Event])
+_EXACT = msgspec.json.Decoder(list[ExactEvent])
+_EACH = msgspec.json.Decoder(list[Raw])
+_ONE = msgspec.json.Decoder(ExactEvent)
+_ANY = msgspec.json.Decoder(Any, float_hook=Decimal)
+
+
+def decode_fast(text: memoryview) -> Window:
+    """The events of a list; raises `msgspec.DecodeError` only if `text` is no JSON list."""
+    try:
+        return Window(_FAST.decode(text))
+    except msgspec.DecodeError:
+        return decode_exact(text)
+
+
+def decode_exact(text: memoryview) -> Window:
+    """The same, with times as decimals."""
+    try:
+        return Window(_EXACT.decode(text), exact=True)
+    except msgspec.DecodeError:
+        return _decode_each(text)
+
+
+def _decode_each(text: memoryview) -> Window:
+    events = [_decode_one(bytes(raw)) for raw in _EACH.decode(text)]
+    usable = [event for event in events if event is not None]
+    return Window(usable, exact=True, repaired=len(events) - len(usable))
+
+
+def _decode_one(text: bytes) -> ExactEvent | None:
+    try:
+        return _ONE.decode(text)
+    except msgspec.DecodeError:
+        pass
+    try:
+        loose = _ANY.decode(text.decode("utf-8", "replace"))
+    except msgspec.DecodeError:
+        return None
+    return _coerce_event(loose) if isinstance(loose, dict) else None
+
+
+def _coerce_event(loose: dict[str, Any]) -> ExactEvent:
+    args = loose.get("args")
+    return ExactEvent(
+        ph=_text(loose.get("ph")) or "",
+        cat=_text(loose.get("cat")) or "",
+        name=_text(loose.get("name")) or "",
+        pid=_label(loose.get("pid"), ""),
+        tid=_label(loose.get("tid"), ""),
+        ts=_decimal(loose.get("ts"), Decimal("NaN")),
+        dur=_decimal(loose.get("dur"), Decimal(0)),
+        args=_coerce_arguments(args) if isinstance(args, dict) else None,
+    )
+
+
+def _coerce_arguments(loose: dict[str, Any]) -> Arguments:
+    values: dict[str, Any] = {}
+    for info in msgspec.structs.fields(Arguments):
+        if info.encode_name in loose:
+            values[info.name] = _COERCIONS[info.name](loose[info.encode_name], info.default)
+    return Arguments(**values)
+
+
+def _text(value: Any, default: Any = None) -> Any:
+    if isinstance(value, str):
+        return value
+    return default if value is None or isinstance(value, dict | list) else str(value)
+
+
+def _label(value: Any, default: Any = None) -> Any:
+    """An id, which may be a number or a name."""
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < 30 and value == int(value):
+        return int(value)
+    return value if isinstance(value, int) else _text(value, default)
+
+
+def _decimal(value: Any, default: Decimal) -> Decimal:
+    try:
+        return default if value is None or isinstance(value, bool) else Decimal(value)
+    except (InvalidOperation, TypeError, ValueError):
+        return Decimal("NaN")
+
+
+def _integer(bits: int) -> Any:
+    def coerce(value: Any, default: Any) -> Any:
+        number = _decimal(value, Decimal("NaN"))
+        if not number.is_finite() or abs(number) >= 2 ** (bits - 1) or number != number.to_integral_value():
+            return default
+        return int(number)
+
+    return coerce
+
+
+def _ranks(value: Any, default: Any) -> Any:
+    if isinstance(value, list):
+        return value if all(type(rank) is int for rank in value) else default
+    return _text(value, default)
+
+
+_COERCIONS: dict[str, Any] = {
+    **dict.fromkeys(("stream", "device"), _label),
+    **dict.fromkeys(("correlation", "sequence", "group_size", "src", "dst"), _integer(64)),
+    **dict.fromkeys(("elements_in", "elements_out", "seq"), _integer(64)),
+    **dict.fromkeys(("collective", "group", "description", "dtype"), _text),
+    "forward_thread": _integer(32),
+    "ranks": _ranks,
+    "name": lambda value, _: value,
+}

@@ -1,0 +1,128 @@
+"""Who recorded a trace: from the members of its document, else from the name of its file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bubblescope.ingest.tables import parse_ranks
+from bubblescope.model.trace import Device, Finding, Identity, ProcessGroup
+
+__all__ = ["KINETO_KEYS", "Members", "filename_rank", "identify"]
+
+KINETO_KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "baseTimeNanoseconds"})
+
+_NAMED_RANK = re.compile(r"(?i)(?:^|[^a-z])rank[-_]?(\d{1,6})(?!\d)")
+_TRAILING_NUMBER = re.compile(r"[._-](\d{1,6})(?=\.)")
+_SUFFIXES = re.compile(r"(?i)(\.pt)?(\.trace)?(\.json)?(\.gz)?$")
+_LARGEST_BASE = 1 << 62
+
+
+@dataclass(slots=True)
+class Members:
+    """Those members of a trace document, other than its events, that are used."""
+
+    marks: bool = False
+    distributed: Any = None
+    devices: Any = None
+    host: Any = None
+    base: int | None = None
+
+    WANTED = frozenset({"distributedInfo", "deviceProperties", "host_name", "baseTimeNanoseconds"})
+
+    def take(self, key: str, text: bytes) -> None:
+        """Note a member; a value that is no JSON counts as absent."""
+        self.marks = self.marks or key in KINETO_KEYS
+        if key not in self.WANTED:
+            return
+        try:
+            value = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return
+        if key == "distributedInfo":
+            self.distributed = value
+        elif key == "deviceProperties":
+            self.devices = value
+        elif key == "host_name":
+            self.host = value
+        else:
+            self.base = _integer(value, _LARGEST_BASE)
+
+
+def identify(path: Path, members: Members) -> tuple[Identity, list[Finding]]:
+    """The identity, and a finding where the name of the file contradicts the trace."""
+    told = members.distributed if isinstance(members.distributed, dict) else {}
+    rank = _integer(told.get("rank"))
+    identity = Identity(
+        rank=rank,
+        rank_source=None if rank is None else "metadata",
+        world_size=_integer(told.get("world_size")),
+        backend=_text(told.get("backend")),
+        host=_text(members.host),
+        devices=tuple(_devices(members.devices)),
+        groups=tuple(_groups(told.get("pg_config"))),
+    )
+    named = filename_rank(path.name)
+    if named is None or named == rank:
+        return identity, []
+    if rank is None:
+        plausible = identity.world_size is None or named < identity.world_size
+        return (replace(identity, rank=named, rank_source="filename") if plausible else identity), []
+    if _NAMED_RANK.search(path.name) is None:
+        return identity, []  # a bare number in a name claims nothing
+    message = f"the file name says rank {named}, its metadata say rank {rank}; the metadata are believed"
+    return identity, [Finding("metadata-conflict", "warning", message, str(path))]
+
+
+def filename_rank(name: str) -> int | None:
+    """The rank that a file name tells: "rank3", "rank_3", or a short number before the suffix."""
+    named = _NAMED_RANK.search(name)
+    if named is not None:
+        return int(named[1])
+    stem = _SUFFIXES.sub("", name)
+    trailing = _TRAILING_NUMBER.fullmatch(stem[_last_separator(stem) :] + ".", 0) if stem != name else None
+    return int(trailing[1]) if trailing is not None else None
+
+
+def _last_separator(stem: str) -> int:
+    return max(stem.rfind(separator) for separator in "._-")
+
+
+def _devices(value: Any) -> list[Device]:
+    found = []
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, Mapping) and (number := _integer(entry.get("id"))) is not None:
+            found.append(Device(number, _text(entry.get("name")) or ""))
+    return found
+
+
+def _groups(value: Any) -> list[ProcessGroup]:
+    groups = []
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, Mapping):
+            name, description = _text(entry.get("pg_name")), _text(entry.get("pg_desc"))
+            groups.append(ProcessGroup(name or "", description or "", _ranks(entry.get("ranks"))))
+    return groups
+
+
+def _ranks(value: Any) -> tuple[int, ...]:
+    if isinstance(value, str):
+        return parse_ranks(value)
+    ranks = [_integer(rank) for rank in value] if isinstance(value, list) else []
+    return () if None in ranks else tuple(rank for rank in ranks if rank is not None)
+
+
+def _integer(value: Any, limit: int = 1 << 31) -> int | None:
+    """A natural number below `limit`, also as text; else None."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 30:
+        value = int(value)
+    return value if type(value) is int and 0 <= value < limit else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,115 @@
+"""Tables that events refer to by number: names, threads, lanes, communication calls; and growing columns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bubblescope.ingest.events import Arguments
+from bubblescope.model.columns import Columns, Ints
+from bubblescope.model.trace import CommArgs
+
+__all__ = ["Comms", "Pairs", "Rows", "Table", "parse_ranks"]
+
+K = TypeVar("K", bound=Hashable)
+C = TypeVar("C", bound=Columns)
+
+
+class Table(dict[K, int], Generic[K]):
+    """Numbers its keys as they come: `table[key]` is the number of `key`, known or new."""
+
+    def __missing__(self, key: K) -> int:
+        number = self[key] = len(self)
+        return number
+
+    def numbers(self, keys: Iterable[K], count: int) -> Ints:
+        """The numbers of `count` keys."""
+        return np.fromiter(map(self.__getitem__, keys), dtype=np.int32, count=count)
+
+
+class Pairs(dict[tuple[Any, Any], int]):
+    """Numbers pairs of ids as texts, so that 7 and "7" are one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: Table[tuple[str, str]] = Table()
+
+    def __missing__(self, key: tuple[Any, Any]) -> int:
+        number = self[key] = self.texts[str(key[0]), str(key[1])]
+        return number
+
+    def numbers(self, first: Iterable[Any], second: Iterable[Any], count: int) -> Ints:
+        """The numbers of `count` pairs."""
+        return np.fromiter(map(self.__getitem__, zip(first, second, strict=True)), dtype=np.int32, count=count)
+
+
+class Comms:
+    """The communication calls of a file, each different one once."""
+
+    def __init__(self) -> None:
+        self.table: Table[CommArgs] = Table()
+        self._ranks: dict[str, tuple[int, ...]] = {}
+
+    def numbers(self, args: list[Arguments]) -> Ints:
+        """For each event's arguments the number of its call, or -1 if it is none."""
+        numbers = np.full(len(args), -1, dtype=np.int32)
+        for index, arg in enumerate(args):
+            if not (arg.collective is None and arg.group is None and arg.src is None and arg.dst is None):
+                numbers[index] = self.table[self._call(arg)]
+        return numbers
+
+    def _call(self, arg: Arguments) -> CommArgs:
+        return CommArgs(
+            op=_unquoted(arg.collective or ""),
+            group=_unquoted(arg.group or ""),
+            description=_unquoted(arg.description),
+            ranks=self._group(arg.ranks),
+            group_size=arg.group_size,
+            src=-1 if arg.src is None else arg.src,
+            dst=-1 if arg.dst is None else arg.dst,
+            elements=max(arg.elements_in, arg.elements_out),
+            dtype=_unquoted(arg.dtype),
+            seq=arg.seq,
+        )
+
+    def _group(self, ranks: str | list[int]) -> tuple[int, ...]:
+        if isinstance(ranks, list):
+            return tuple(ranks)
+        if ranks not in self._ranks:
+            self._ranks[ranks] = parse_ranks(ranks)
+        return self._ranks[ranks]
+
+
+class Rows(Generic[C]):
+    """A block of columns that grows by arrays."""
+
+    def __init__(self, block: type[C]) -> None:
+        self._block = block
+        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+
+    def add(self, **columns: npt.NDArray[Any]) -> None:
+        """Append rows."""
+        for name, part in columns.items():
+            self._parts.setdefault(name, []).append(part)
+
+    def finish(self) -> C:
+        """The block; the parts are given up one column after the other, so that memory never holds all twice."""
+        if not self._parts:
+            return self._block.empty()
+        return self._block(**{name: np.concatenate(self._parts.pop(name)) for name in list(self._parts)})
+
+
+def parse_ranks(text: str) -> tuple[int, ...]:
+    """The ranks of "[0, 1]"; none if the list was cut short with "..." or is no such list."""
+    fields = _unquoted(text).removeprefix("[").removesuffix("]").split(",")
+    try:
+        return tuple(int(field) for field in fields)
+    except ValueError:
+        return ()
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text

@@ -1,0 +1,138 @@
+"""A long JSON list of objects, decoded in windows that end where an object ends.
+
+Looking for `},{` from the end of a window finds a border of two events, or the same bytes in a
+string or in a nested list. Decoding tells them apart: a cut in the wrong place leaves a quote or a
+bracket open, so it never decodes. No byte is copied for it: the comma of a border is
+overwritten, with `]` to end one window and with `[` to begin the next.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+
+from bubblescope.ingest.document import SPACE, broken
+from bubblescope.ingest.stream import Buffer
+
+__all__ = ["windows"]
+
+T = TypeVar("T")
+Decode = Callable[[memoryview], T]
+
+_TRIES = 4  # candidates tried before the brackets are counted, which is slow but sure
+_TOKEN = re.compile(rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]]')
+_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
+    """What `decode` makes of the list that begins at `buffer.start`, window by window.
+
+    `decode` is given the text of a list and raises `msgspec.DecodeError` if that is not one.
+    Afterwards the buffer stands behind the list. Raises InputError where the list is broken.
+    """
+    while True:
+        if len(buffer) < len(buffer.data) and not buffer.ended:
+            buffer.fill()
+        done, result = _window(buffer, decode)
+        if result is not None:
+            yield result
+        elif not done:
+            buffer.fill()
+        if done:
+            return
+
+
+def _window(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
+    """Decode up to the last border; whether the list ended, and the result if there was a border."""
+    limit, error = buffer.stop, None
+    for cut in islice(_candidates(buffer), _TRIES):
+        try:
+            return False, _decode(buffer, cut, decode)
+        except msgspec.DecodeError as failed:
+            error = failed
+            where = _BYTE.search(str(failed))
+            if where is not None:  # until there the text is sound, so no earlier border will do better
+                limit = buffer.start + int(where[1])
+                break
+    return _counted(buffer, decode, limit, error)
+
+
+def _counted(buffer: Buffer, decode: Decode[T], limit: int, error: msgspec.DecodeError | None) -> tuple[bool, T | None]:
+    """The same by counting brackets up to `limit`, for when guessing failed."""
+    border, end = _structure(buffer, limit)
+    if end is None and error is not None and limit < buffer.stop:
+        raise broken(buffer, limit, _expectation(error)) from error
+    cut = border if end is None else end
+    if cut is None:
+        if buffer.ended:
+            raise broken(buffer, buffer.stop, "the end of the list of events")
+        return False, None
+    try:
+        return end is not None, _decode(buffer, cut, decode)
+    except msgspec.DecodeError as failed:
+        where = _BYTE.search(str(failed))
+        at = buffer.start + int(where[1]) if where else buffer.start
+        raise broken(buffer, at, _expectation(failed)) from failed
+
+
+def _decode(buffer: Buffer, cut: int, decode: Decode[T]) -> T:
+    """Decode the list from `start` to the comma or bracket at `cut`, and step there."""
+    data = buffer.data
+    before = data[cut]
+    data[buffer.start] = ord("[")
+    data[cut] = ord("]")
+    try:
+        with memoryview(data) as whole, whole[buffer.start : cut + 1] as text:
+            result = decode(text)
+    except BaseException:
+        data[cut] = before
+        raise
+    data[cut] = before
+    buffer.start = cut + (before == ord("]"))
+    return result
+
+
+def _candidates(buffer: Buffer) -> Iterator[int]:
+    """Commas between `}` and `{`, last first."""
+    data, at = buffer.data, buffer.stop
+    while (at := data.rfind(b"{", buffer.start, at)) > buffer.start:
+        comma = _back(data, at)
+        if data[comma] == ord(",") and data[_back(data, comma)] == ord("}") and comma > buffer.start:
+            yield comma
+
+
+def _back(data: bytearray, at: int) -> int:
+    at -= 1
+    while at > 0 and data[at] in SPACE:
+        at -= 1
+    return at
+
+
+def _structure(buffer: Buffer, limit: int) -> tuple[int | None, int | None]:
+    """The last border before `limit`, and the bracket that ends the list."""
+    depth, borders = 0, []
+    for token in _TOKEN.finditer(buffer.data, buffer.start + 1, limit):
+        byte = token[0]
+        if byte in b"{[":
+            depth += 1
+        elif byte in b"}]":
+            if depth == 0:
+                return None, token.start()
+            depth -= 1
+            if depth == 0:
+                borders = [*borders[-1:], token.end()]
+    for at in reversed(borders):
+        while at < limit and buffer.data[at] in SPACE:
+            at += 1  # noqa: PLW2901 - steps from the end of an event to its comma
+        if at < limit and buffer.data[at] == ord(","):
+            return at, None
+    return None, None
+
+
+def _expectation(error: msgspec.DecodeError) -> str:
+    text = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ").strip()
+    return text.removeprefix("expected ") if text.startswith("expected ") else f"valid JSON ({text})"
