@@ -70,7 +70,7 @@ class Messages(Columns):
     start: Times = column(np.int64)
     end: Times = column(np.int64)
     peer: Ints = column(np.int32)
-    bytes: Times = column(np.int64)
+    bytes: Ints = column(np.int64)
     call: Ints = column(np.int32)
     kind: Ints = column(np.int8)
     stage: Ints = column(np.int32)
@@ -85,7 +85,7 @@ class Collectives(Columns):
     start: Times = column(np.int64)
     end: Times = column(np.int64)
     call: Ints = column(np.int32)
-    bytes: Times = column(np.int64)
+    bytes: Ints = column(np.int64)
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

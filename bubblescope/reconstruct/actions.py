@@ -1,0 +1,104 @@
+"""From host ranges to actions: what was asked for inside a range is the action, and ran when its units ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.model.actions import Kind
+from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.spans import union_by_owner
+from bubblescope.model.timeline import Actions, Work
+from bubblescope.reconstruct.autograd import Blocks
+from bubblescope.reconstruct.labels import Labels
+from bubblescope.reconstruct.ranges import NONE, owners
+from bubblescope.reconstruct.units import Units
+
+__all__ = ["Ranges", "build", "from_blocks", "from_labels", "number", "recurrences"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges(Columns):
+    """Host ranges that are actions, in time order; `link` joins a backward to its forward."""
+
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+    kind: Ints = column(np.int8)
+    stage: Ints = column(np.int32)
+    microbatch: Ints = column(np.int32)
+    link: Ints = column(np.int64)
+
+
+def from_labels(labels: Labels) -> Ranges:
+    """Ranges that somebody named."""
+    link = np.full(len(labels), NONE)
+    return Ranges(labels.start, labels.end, labels.kind, labels.stage, labels.microbatch, link)
+
+
+def from_blocks(blocks: Blocks) -> Ranges:
+    """Ranges that autograd told; stage and micro-batch are counted later."""
+    unknown = np.full(len(blocks), NONE)
+    return Ranges(blocks.start, blocks.end, blocks.kind, unknown, unknown, blocks.link)
+
+
+def recurrences(ranges: Ranges) -> Times:
+    """Host moments at which a named action comes again: a new step begins there."""
+    seen: set[tuple[int, int, int]] = set()
+    cuts = []
+    for key, start in zip(_keys(ranges), ranges.start.tolist(), strict=True):
+        if key in seen:
+            cuts.append(start)
+            seen.clear()
+        seen.add(key)
+    return np.array(cuts, np.int64)
+
+
+def _keys(ranges: Ranges) -> list[tuple[int, int, int]]:
+    return list(zip(ranges.kind.tolist(), ranges.stage.tolist(), ranges.microbatch.tolist(), strict=True))
+
+
+def number(ranges: Ranges, step: Ints) -> Ranges:
+    """Count micro-batches that no label tells: by step, stage and kind in time order.
+
+    A backward takes the number of the forward it is linked to, if that is known.
+    """
+    microbatch = ranges.microbatch.copy()
+    counts: dict[tuple[int, int, int], int] = {}
+    forward: dict[int, int] = {}
+    rows = zip(step.tolist(), ranges.stage.tolist(), ranges.kind.tolist(), ranges.link.tolist(), strict=True)
+    for i, (s, stage, kind, link) in enumerate(rows):
+        if microbatch[i] == NONE and (kind == Kind.F or not len(ranges.link[ranges.link >= 0])):
+            microbatch[i] = counts.get((s, stage, kind), 0)
+            counts[s, stage, kind] = int(microbatch[i]) + 1
+        elif microbatch[i] == NONE:
+            microbatch[i] = forward.get(link, NONE)
+        if kind == Kind.F and link != NONE:
+            forward[link] = int(microbatch[i])
+    return ranges.replace(microbatch=microbatch)
+
+
+def build(ranges: Ranges, step: Ints, work: Units) -> tuple[Actions, Work]:
+    """Attribute units to actions.
+
+    Args:
+        ranges: host ranges of actions in time order.
+        step: row of the step of each range; ranges outside every step (NONE) are left out.
+        work: units in host order.
+
+    Returns:
+        The actions that have work, in order of its start, and all work with the action that owns it.
+    """
+    owner = owners(ranges.start, ranges.end, work.host)
+    begun = np.full(len(ranges), np.iinfo(np.int64).max)
+    ended = np.full(len(ranges), np.iinfo(np.int64).min)
+    mine = owner >= 0
+    np.minimum.at(begun, owner[mine], work.start[mine])
+    np.maximum.at(ended, owner[mine], work.end[mine])
+    alive = np.flatnonzero((ended > begun) & (step >= 0))
+    order = alive[np.lexsort((ended[alive], begun[alive]))]
+    place = np.full(len(ranges) + 1, NONE)  # one more row, so that NONE maps to NONE
+    place[order] = np.arange(len(order))
+    kept = ranges.take(order)
+    actions = Actions(step[order], kept.kind, kept.stage, kept.microbatch, begun[order], ended[order])
+    return actions, Work(*union_by_owner(place[owner], work.start, work.end))

@@ -1,0 +1,205 @@
+"""Actions from autograd's sequence numbers, where nobody wrote a label.
+
+Every operator of a forward that creates a node of the graph carries the node's number, and the
+backward operator carries it again. One backward call runs its nodes in falling order of their
+numbers, so a rise begins the next call; the forward operators that a call links to are the
+forward of its micro-batch.
+
+Numbers are shared by operators that create no node (they show the number of the next one), so
+that a backward operator belongs to the latest earlier forward operator of its number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.model.actions import Kind
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column
+from bubblescope.model.spans import Spans, union_by_owner
+from bubblescope.model.trace import Ops, RankTrace
+from bubblescope.reconstruct.ranges import NONE
+from bubblescope.reconstruct.units import matching, outermost
+
+__all__ = ["Blocks", "find_blocks"]
+
+_BACKWARD = r"autograd::engine::evaluate_function: "
+_NO_GRAPH = r"(c10d|_c10d_functional)::|record_param_comms$"
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks(Columns):
+    """Host ranges of actions in time order; a forward and its backward share `link`.
+
+    `link` is -1 for a backward whose forward was not recorded.
+    """
+
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+    kind: Ints = column(np.int8)
+    link: Ints = column(np.int64)
+
+
+def find_blocks(trace: RankTrace, cuts: Times) -> Blocks:
+    """The forwards and backwards of a rank.
+
+    `cuts` are the host moments of pipeline sends and receives, sorted: no action reaches over one.
+    Without them a drain that takes micro-batches in reverse would look like one long backward.
+    """
+    backward = _backward_roots(trace)
+    forward = _forward_nodes(trace, backward)
+    if not len(backward) or not len(forward):
+        return Blocks.empty()
+    partner = _partners(backward, forward)
+    call = _calls(backward, cuts)
+    linked = partner >= 0
+    linked[linked] = _in_main_segment(call[linked], np.searchsorted(cuts, forward.start[partner[linked]]))
+    if not linked.any():
+        return Blocks.empty()
+    group, low, high = _forward_ranges(call[linked], forward, partner[linked])
+    return _assemble(backward, call, group, low, high)
+
+
+def _backward_roots(trace: RankTrace) -> Ops:
+    """Outermost backward operators, by thread and time."""
+    ops = trace.ops
+    named = matching(trace.names, _BACKWARD)[ops.name]
+    roots = ops.take(named | ((ops.forward_thread > 0) & (ops.sequence >= 0)))
+    roots = roots.take(outermost(roots))
+    return roots.take(np.lexsort((roots.start, roots.thread)))
+
+
+def _forward_nodes(trace: RankTrace, backward: Ops) -> Ops:
+    """Operators that may have created a node, each stretched to the outermost operator around it.
+
+    What runs inside a backward operator is recomputation and belongs to the backward.
+    """
+    ops = trace.ops
+    outer = ops.take(outermost(ops))
+    nodes = ops.take((ops.sequence >= 0) & (ops.forward_thread <= 0) & ~matching(trace.names, _NO_GRAPH)[ops.name])
+    nodes = nodes.take(~_inside(nodes, backward))
+    around = _around(nodes, outer)
+    stretched = np.where(around >= 0, outer.end[around], nodes.end) if len(outer) else nodes.end
+    return nodes.replace(end=np.maximum(stretched, nodes.end))
+
+
+def _inside(rows: Ops, outer: Ops) -> Bools:
+    return _around(rows, outer) >= 0
+
+
+def _around(rows: Ops, outer: Ops) -> Ints:
+    """For each row the disjoint operator of `outer` on the same thread that holds its start, or NONE."""
+    result = np.full(len(rows), NONE, np.int64)
+    for thread in np.unique(rows.thread):
+        mine, theirs = np.flatnonzero(rows.thread == thread), np.flatnonzero(outer.thread == thread)
+        if len(theirs):
+            theirs = theirs[np.argsort(outer.start[theirs], kind="stable")]
+            at = np.searchsorted(outer.start[theirs], rows.start[mine], "right") - 1
+            held = (at >= 0) & (rows.start[mine] < outer.end[theirs[at]])
+            result[mine[held]] = theirs[at[held]]
+    return result
+
+
+def _partners(backward: Ops, forward: Ops) -> Ints:
+    """For each backward operator the row of the latest earlier forward operator of its number, or NONE."""
+    order = np.lexsort((forward.start, forward.sequence))
+    sequence, start = forward.sequence[order], forward.start[order]
+    wanted = np.lexsort((backward.start, backward.sequence))
+    # Merge both sorted lists: the position of (number, time) among the forwards.
+    both = np.lexsort(
+        (
+            np.concatenate((np.zeros(len(order)), np.ones(len(wanted)))),
+            np.concatenate((start, backward.start[wanted])),
+            np.concatenate((sequence, backward.sequence[wanted])),
+        )
+    )
+    is_forward = both < len(order)
+    before = np.cumsum(is_forward)[~is_forward] - 1
+    same = (before >= 0) & (sequence[before] == backward.sequence[wanted]) & (backward.sequence[wanted] >= 0)
+    result = np.full(len(backward), NONE, np.int64)
+    result[wanted] = np.where(same, order[before], NONE)
+    return result
+
+
+def _calls(backward: Ops, cuts: Times) -> Ints:
+    """Number the backward calls: a new one where the sequence number rises, the thread changes, or a cut lies between.
+
+    Nodes without a number (gradient accumulation) go with the call they run in.
+    """
+    numbered = backward.sequence >= 0
+    last = np.maximum.accumulate(np.where(numbered, np.arange(len(backward)), -1))
+    previous = np.concatenate(([-1], last[:-1]))
+    rises = numbered & (previous >= 0) & (backward.sequence > backward.sequence[previous])
+    moved = np.concatenate(([True], backward.thread[1:] != backward.thread[:-1]))
+    passed = np.searchsorted(cuts, backward.start)
+    cut = np.concatenate(([False], passed[1:] != passed[:-1]))
+    return np.cumsum(rises | moved | cut) - 1
+
+
+def _in_main_segment(call: Ints, segment: Ints) -> Bools:
+    """Which links lead where most of their call's links lead.
+
+    A node made once and shared by all micro-batches (a weight that autocast keeps converted) links
+    every call to the first forward; the segments between sends and receives tell such links apart.
+    """
+    pairs, index, count = np.unique(np.stack((call, segment)), axis=1, return_inverse=True, return_counts=True)
+    best = np.lexsort((count, pairs[0]))
+    last = np.concatenate((pairs[0][best][1:] != pairs[0][best][:-1], [True]))
+    main = np.zeros(pairs.shape[1], bool)
+    main[best[last]] = True
+    result: Bools = main[index.reshape(-1)]
+    return result
+
+
+def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> tuple[dict[int, int], Times, Times]:
+    """Join the forward ranges of calls that overlap: two calls into one forward are a split backward.
+
+    Returns the link of each call, and start and end of each link's forward.
+    """
+    calls = np.unique(call)
+    index = np.searchsorted(calls, call)
+    low = np.full(len(calls), np.iinfo(np.int64).max)
+    high = np.full(len(calls), np.iinfo(np.int64).min)
+    np.minimum.at(low, index, forward.start[partner])
+    np.maximum.at(high, index, forward.end[partner])
+    joined = Spans.of(low, high)
+    link = np.searchsorted(joined.start, low, "right") - 1
+    return dict(zip(calls.tolist(), link.tolist(), strict=True)), joined.start, joined.end
+
+
+def _assemble(backward: Ops, call: Ints, link_of: dict[int, int], low: Times, high: Times) -> Blocks:
+    """One forward a link, one backward a call; two calls apart in time are I, then W."""
+    number, start, end = union_by_owner(call, backward.start, backward.end)
+    calls = np.unique(number)
+    first = np.searchsorted(number, calls, "left")
+    last = np.searchsorted(number, calls, "right") - 1
+    link = np.array([link_of.get(int(c), NONE) for c in calls], np.int64)
+    begins, ends = start[first], end[last]
+    kind, keep, ends = _kinds(link, begins, ends, low)
+    forwards = Blocks(low, high, np.full(len(low), Kind.F), np.arange(len(low)))
+    blocks = Blocks.concat((forwards, Blocks(begins, ends, kind, link).take(keep)))
+    return blocks.take(np.argsort(blocks.start, kind="stable"))
+
+
+def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times) -> tuple[Ints, Bools, Times]:
+    """Kind of each call: B, or I and W where another action runs between the two calls of a forward.
+
+    Calls that follow each other directly are one backward: the later ones are folded into the first.
+    """
+    kind = np.full(len(link), Kind.B, np.int64)
+    keep = np.ones(len(link), bool)
+    ends = ends.copy()
+    others = np.sort(np.concatenate((begins, forward_starts)))
+    order = np.argsort(begins, kind="stable")
+    latest: dict[int, int] = {}
+    for row in order:
+        mine = int(link[row])
+        before = latest.get(mine) if mine != NONE else None
+        if before is None:
+            latest[mine] = int(row)
+        elif np.searchsorted(others, begins[row]) - np.searchsorted(others, begins[before], "right") > 0:
+            kind[before], kind[row] = Kind.I, Kind.W
+        else:
+            keep[row], ends[before] = False, max(ends[before], ends[row])
+    return kind, keep, ends

@@ -1,0 +1,108 @@
+"""What each communication unit is: which operation, in which group, with which peer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bubblescope.model.columns import Ints
+from bubblescope.model.trace import CommArgs, RankTrace
+from bubblescope.reconstruct.units import NO_HOST, Units, matching
+
+__all__ = ["SENDS_AND_RECEIVES", "describe", "normal_op"]
+
+SENDS_AND_RECEIVES = frozenset({"send", "recv", "send_recv"})
+
+# Spellings of one operation over torch, NCCL and gloo; what is not listed keeps its own name.
+_OPS: tuple[tuple[str, str], ...] = (
+    (r"recv_?(any_?source_?)?", "recv"),
+    (r"i?send", "send"),
+    (r"send_?recv", "send_recv"),
+    (r"_?all_?reduce(_coalesced)?_?", "all_reduce"),
+    (r"_?all_?gather(_base|v|_into_tensor)?(_coalesced)?_?", "all_gather"),
+    (r"_?reduce_?scatter(_base|v|_tensor)?(_coalesced)?_?", "reduce_scatter"),
+    (r"_?all_?to_?all(_base|v|_single)?_?", "all_to_all"),
+    (r"_?broadcast(_oop)?_?", "broadcast"),
+    (r"_?reduce(_oop)?_?", "reduce"),
+)
+_SIZES = {
+    "float": 4, "float32": 4, "int": 4, "int32": 4, "double": 8, "float64": 8, "long": 8, "int64": 8,
+    "half": 2, "float16": 2, "bfloat16": 2, "short": 2, "int16": 2, "char": 1, "int8": 1, "byte": 1, "uint8": 1,
+    "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "complexfloat": 8, "complexdouble": 16,
+}  # fmt: skip
+
+_HOST_CALL = r"nccl:(\w+)|c10d::(\w+)|_c10d_functional::(\w+)|gloo:(\w+)"
+_KERNEL = r"(?i)(?:void )?(?:nccl|rccl)(?:Symk?)?(?:Dev)?(?:Kernel)?_?([a-z]+?)(?:Ring|Tree|CollNet|Kernel|_|\(|<|$)"
+
+
+def normal_op(name: str) -> str:
+    """One name for all spellings of an operation: `allreduce_` and `_all_reduce` are `all_reduce`."""
+    lower = name.lower()
+    return next((op for pattern, op in _OPS if re.fullmatch(pattern, lower)), lower)
+
+
+def size_of(call: CommArgs) -> int:
+    """Bytes that a call moves on this rank, or -1 where the trace does not say."""
+    width = _SIZES.get(call.dtype.lower(), 0)
+    return call.elements * width if width and call.elements >= 0 else -1
+
+
+def describe(trace: RankTrace, units: Units) -> tuple[tuple[CommArgs, ...], Ints]:
+    """The distinct calls of a rank with normal operation names, and the row of each unit's call.
+
+    A unit's own arguments come first; else the host call around its launch; else the kernel's name.
+    """
+    table: dict[CommArgs, int] = {}
+    known = [replace(args, op=normal_op(args.op)) for args in trace.comms]
+    around = _host_calls(trace, units)
+    by_name = [_op_of_name(name) for name in trace.names] if len(units) else []
+    rows = []
+    for comm, host, name in zip(units.comm.tolist(), around.tolist(), units.name.tolist(), strict=True):
+        args = known[comm] if comm >= 0 else CommArgs()
+        if not args.op:
+            args = replace(args, op=(by_name[host] if host >= 0 else "") or by_name[name] or "unknown")
+        rows.append(table.setdefault(args, len(table)))
+    return tuple(table), np.array(rows, np.int64)
+
+
+def _op_of_name(name: str) -> str:
+    match = re.match(_HOST_CALL, name) or re.match(_KERNEL, name)
+    word = next((g for g in match.groups() if g), "") if match else ""
+    return "" if word.lower() in {"", "generic", "coalesced", "kernel"} else normal_op(word)
+
+
+def _host_calls(trace: RankTrace, units: Units) -> Ints:
+    """For each unit the name of the innermost host call around its launch, or -1."""
+    is_call = matching(trace.names, _HOST_CALL)
+    rows = [block.take(is_call[block.name]) for block in (trace.ops, trace.annotations)]
+    start, end, thread, name = (
+        np.concatenate([getattr(r, f) for r in rows]) for f in ("start", "end", "thread", "name")
+    )
+    result = np.full(len(units), -1, np.int64)
+    for t in np.unique(units.thread[units.thread >= 0]):
+        mine = np.flatnonzero((units.thread == t) & (units.host != NO_HOST))
+        theirs = np.flatnonzero(thread == t)
+        theirs = theirs[np.argsort(start[theirs], kind="stable")]
+        result[mine] = _innermost(start[theirs], end[theirs], name[theirs], units.host[mine])
+    return result
+
+
+def _innermost(start: Ints, end: Ints, name: Ints, moments: Ints, depth: int = 4) -> Ints:
+    """The name of the latest range that holds each moment; host calls nest a few deep at most."""
+    result = np.full(len(moments), -1, np.int64)
+    at = np.searchsorted(start, moments, "right") - 1
+    for _ in range(depth):
+        hit = (result < 0) & (at >= 0)
+        hit[hit] = moments[hit] <= end[at[hit]]
+        result[hit] = name[at[hit]]
+        at = at - 1
+    return result
+
+
+def bytes_of(calls: Sequence[CommArgs], rows: Ints) -> Ints:
+    """Bytes of each call that `rows` names."""
+    sizes = np.array([size_of(call) for call in calls], np.int64)
+    return sizes[rows] if len(sizes) else np.empty(0, np.int64)

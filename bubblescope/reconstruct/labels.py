@@ -1,0 +1,96 @@
+"""Actions that somebody named: ranges whose text says stage, kind or micro-batch.
+
+A dialect is a row of a table: a pattern with the groups `kind`, `stage`, `microbatch` and, for
+sends and receives, `direction`. A label is host time, and lasts while its receive waits, so it
+never measures anything: it only says which launches belong to the action.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.model.actions import Kind
+from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.options import LabelRule
+from bubblescope.model.timeline import Messages
+from bubblescope.model.trace import RankTrace
+
+__all__ = ["DIALECTS", "Dialect", "Labels", "action_labels", "message_labels"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one framework names its pipeline work; `kind` fixes the kind that the pattern has no group for."""
+
+    name: str
+    pattern: str
+    kind: Kind | None = None
+
+
+DIALECTS: tuple[Dialect, ...] = (
+    # torch/distributed/pipelining/schedules.py: _PipelineScheduleRuntime (2.9 and later), then ScheduleGPipe.
+    Dialect("torch stages", r"PP:(?P<stage>\d+)(?P<kind>[FBIW])(?P<microbatch>\d+)"),
+    Dialect("torch gpipe", r"(?P<kind>Forward|Backward) (?P<microbatch>\d+)"),
+)
+
+MESSAGE_DIALECTS: tuple[Dialect, ...] = (
+    Dialect("torch stages", r"PP:(?P<stage>\d+)(?P<direction>SEND|RECV)_(?P<kind>[FB])(?P<microbatch>\d+)"),
+)
+
+_KINDS = {"F": Kind.F, "B": Kind.B, "I": Kind.I, "W": Kind.W, "Forward": Kind.F, "Backward": Kind.B}
+_DIRECTIONS = {"SEND": Messages.SEND, "RECV": Messages.RECV}
+
+
+@dataclass(frozen=True, eq=False)
+class Labels(Columns):
+    """Labelled host ranges in time order; ids that the text does not tell are -1."""
+
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+    kind: Ints = column(np.int8)
+    stage: Ints = column(np.int32)
+    microbatch: Ints = column(np.int32)
+    direction: Ints = column(np.int8)
+
+
+def action_labels(trace: RankTrace, rules: Sequence[LabelRule] = ()) -> Labels:
+    """Labels of actions: the user's own if any match, else those of the first dialect that does."""
+    if rules:
+        own = [Dialect(f"--label {rule.kind}", rule.pattern, Kind[rule.kind]) for rule in rules]
+        return _read(trace, own)
+    return next((labels for d in DIALECTS if len(labels := _read(trace, [d]))), Labels.empty())
+
+
+def message_labels(trace: RankTrace) -> Labels:
+    """Labels of sends and receives."""
+    return _read(trace, MESSAGE_DIALECTS)
+
+
+def _read(trace: RankTrace, dialects: Sequence[Dialect]) -> Labels:
+    known = {i: found for i, name in enumerate(trace.names) for found in [_parse(name, dialects)] if found is not None}
+    rows = trace.annotations.take(np.isin(trace.annotations.name, list(known)))
+    rows = rows.take(np.lexsort((rows.end, rows.start)))
+    ids = np.array([known[name] for name in rows.name], np.int64).reshape(-1, 4)
+    return Labels(rows.start, rows.end, *ids.T)
+
+
+def _parse(name: str, dialects: Sequence[Dialect]) -> tuple[int, int, int, int] | None:
+    """(kind, stage, micro-batch, direction) of a label's text."""
+    for dialect in dialects:
+        match = re.fullmatch(dialect.pattern, name) if dialect.kind is None else re.search(dialect.pattern, name)
+        if match is not None:
+            return _ids(match, dialect)
+    return None
+
+
+def _ids(match: re.Match[str], dialect: Dialect) -> tuple[int, int, int, int]:
+    groups = match.groupdict()
+    if not groups and match.re.groups:
+        groups = {"microbatch": match[1]}
+    kind = _KINDS[groups["kind"]] if dialect.kind is None else dialect.kind
+    stage, microbatch = (int(groups[g]) if (groups.get(g) or "").isdecimal() else -1 for g in ("stage", "microbatch"))
+    return int(kind), stage, microbatch, _DIRECTIONS.get(groups.get("direction") or "", -1)

@@ -1,0 +1,51 @@
+"""This rank's halves of pipeline messages, and its collectives, in the order in which it posted them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bubblescope.model.columns import Bools, Ints, Times
+from bubblescope.model.groups import purpose
+from bubblescope.model.timeline import Collectives, Messages
+from bubblescope.model.trace import CommArgs
+from bubblescope.reconstruct.calls import SENDS_AND_RECEIVES, bytes_of
+from bubblescope.reconstruct.labels import Labels
+from bubblescope.reconstruct.ranges import owners
+from bubblescope.reconstruct.units import NO_HOST, Units
+
+__all__ = ["between_stages", "collectives", "messages", "posted"]
+
+_DIRECTIONS = {"send": Messages.SEND, "recv": Messages.RECV, "send_recv": Messages.EITHER}
+
+
+def between_stages(calls: Sequence[CommArgs], row: Ints) -> Bools:
+    """Which units are the pipeline's messages.
+
+    Sends and receives are, unless their group serves something else (a ring of context-parallel ranks).
+    """
+    flags = [call.op in SENDS_AND_RECEIVES and purpose(call.description) in {None, "pp"} for call in calls]
+    return np.array(flags, bool)[row] if flags else np.zeros(len(row), bool)
+
+
+def posted(units: Units) -> Times:
+    """Host moments at which messages were posted, sorted."""
+    return np.sort(units.host[units.host != NO_HOST])
+
+
+def messages(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints, labels: Labels) -> Messages:
+    """Halves of messages; `labels` name the action that produces or awaits each, where they stand."""
+    direction = np.array([_DIRECTIONS[calls[r].op] for r in row], np.int8)
+    peer = np.array([calls[r].dst if calls[r].op == "send" else calls[r].src for r in row], np.int32)
+    label = owners(labels.start, labels.end, units.host)
+    named = labels.take(label[label >= 0])
+    ids = np.full((3, len(units)), -1)
+    ids[:, label >= 0] = named.kind, named.stage, named.microbatch
+    sizes = bytes_of(calls, row)
+    return Messages(step, direction, units.start, units.end, peer, sizes, row, *ids)
+
+
+def collectives(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints) -> Collectives:
+    """Everything else that communicates."""
+    return Collectives(step, units.start, units.end, row, bytes_of(calls, row))

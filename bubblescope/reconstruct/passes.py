@@ -1,0 +1,72 @@
+"""The order of the passes: from the events of one rank to its timeline."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bubblescope.model.columns import Bools, Times
+from bubblescope.model.options import Options
+from bubblescope.model.spans import Spans
+from bubblescope.model.timeline import RankTimeline, Reconstruction
+from bubblescope.model.trace import RankTrace
+from bubblescope.reconstruct import actions, autograd, labels, messages, steps
+from bubblescope.reconstruct.calls import describe
+from bubblescope.reconstruct.process import main_process
+from bubblescope.reconstruct.ranges import owners
+from bubblescope.reconstruct.units import NO_HOST, Units, gather, matching
+
+__all__ = ["reconstruct"]
+
+_OPTIMIZER_RANGE = r"Optimizer\.(step|zero_grad)#"
+_OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
+
+
+def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
+    """All that one rank's trace tells by itself."""
+    trace = main_process(trace)
+    work, communication = gather(trace)
+    calls, row = describe(trace, communication)
+    is_message = messages.between_stages(calls, row)
+    ranges, how = _ranges(trace, options, messages.posted(communication.take(is_message)))
+    named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
+    marks = steps.find(trace, Units.concat((work, communication)), named_again)
+    step_of_unit, step_of_range = steps.rows_of(marks, communication), steps.rows_at(marks, ranges.start)
+    sent, shared = (
+        (communication.take(keep), calls, row[keep], step_of_unit[keep]) for keep in (is_message, ~is_message)
+    )
+    optimizer = _optimizer(trace, work)
+    done, owned = actions.build(actions.number(ranges, step_of_range), step_of_range, work.take(~optimizer))
+    return RankTimeline(
+        rank=rank,
+        source=trace.source,
+        identity=trace.identity,
+        absolute=trace.absolute,
+        on_gpu=trace.on_gpu,
+        steps=steps.extent(marks, work, communication, on_gpu=trace.on_gpu),
+        actions=done,
+        work=owned,
+        messages=messages.messages(*sent, labels.message_labels(trace)),
+        collectives=messages.collectives(*shared),
+        calls=calls,
+        optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
+        reconstruction=how if len(done) else None,
+        findings=trace.findings,
+    )
+
+
+def _ranges(trace: RankTrace, options: Options, posted: Times) -> tuple[actions.Ranges, Reconstruction | None]:
+    """Actions by what tells most: labels, then autograd's numbers."""
+    named = labels.action_labels(trace, options.labels)
+    if len(named):
+        return actions.from_labels(named), "labels"
+    blocks = autograd.find_blocks(trace, posted)
+    return actions.from_blocks(blocks), "autograd" if len(blocks) else None
+
+
+def _optimizer(trace: RankTrace, work: Units) -> Bools:
+    """Units of the optimizer: asked for inside its own range, or known by the kernel's name."""
+    rows = trace.annotations.take(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name])
+    inside = owners(rows.start, rows.end, work.host) >= 0
+    named = matching(trace.names, _OPTIMIZER_KERNEL)[work.name] if trace.on_gpu else np.zeros(len(work), bool)
+    optimizer: Bools = inside | (named & (work.host == NO_HOST))
+    return optimizer

@@ -1,0 +1,24 @@
+"""Host ranges and what was asked for inside them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bubblescope.model.columns import Ints, Times
+
+__all__ = ["NONE", "owners"]
+
+NONE = -1
+
+
+def owners(start: Times, end: Times, host: Times) -> Ints:
+    """For each moment of `host` (sorted) the row of the shortest range that holds it, or NONE.
+
+    Ranges may nest and need not be sorted; the cost is that of the moments inside them.
+    """
+    owner = np.full(len(host), NONE, np.int64)
+    first = np.searchsorted(host, start, "left")
+    last = np.searchsorted(host, end, "right")
+    for row in np.argsort(start - end, kind="stable"):  # the longest first, so that inner ranges paint over it
+        owner[first[row] : last[row]] = row
+    return owner

@@ -1,0 +1,106 @@
+"""Where one optimizer step ends and the next begins, on the host and on the GPU."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.timeline import Steps
+from bubblescope.model.trace import RankTrace
+from bubblescope.reconstruct.ranges import NONE
+from bubblescope.reconstruct.units import NO_HOST, Units, matching
+
+__all__ = ["Marks", "extent", "find", "rows_at", "rows_of"]
+
+_STEP = r"ProfilerStep#(\d+)$"
+_OPTIMIZER = r"Optimizer\.step#"
+
+
+@dataclass(frozen=True, eq=False)
+class Marks(Columns):
+    """Host ranges of the steps, in time order and disjoint."""
+
+    number: Times = column(np.int64)
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+
+
+def find(trace: RankTrace, units: Units, recurrences: Times) -> Marks:
+    """Steps as the profiler marked them, else cut where something comes again, else all as one.
+
+    `recurrences` are host moments at which a named action comes again; without any, the ends of
+    the optimizer's calls cut instead.
+    """
+    marked = _profiler_steps(trace)
+    if len(marked):
+        return marked
+    known = units.host[units.host != NO_HOST]
+    known = known if len(known) else units.start
+    if not len(known):
+        return Marks.empty()
+    cuts = recurrences if len(recurrences) else _optimizer_ends(trace)
+    return _split_at(cuts, int(known.min()), int(known.max()) + 1)
+
+
+def _profiler_steps(trace: RankTrace) -> Marks:
+    rows = trace.annotations.take(matching(trace.names, _STEP)[trace.annotations.name])
+    rows = rows.take(np.argsort(rows.start, kind="stable"))
+    numbers = [int(re.match(_STEP, trace.names[name])[1]) for name in rows.name]  # type: ignore[index]
+    first = ~np.isin(np.arange(len(rows)), [i for i, n in enumerate(numbers) if n in numbers[:i]])
+    rows, number = rows.take(first), np.array(numbers, np.int64)[first]
+    # A step lasts until the next begins, so that what runs between two annotations is not lost.
+    end = np.concatenate((np.maximum(rows.start[1:], rows.start[:-1]), rows.end[-1:]))
+    return Marks(number, rows.start, end)
+
+
+def _optimizer_ends(trace: RankTrace) -> Times:
+    """Ends of the optimizer's calls; several optimizers called in a row end one step."""
+    ends = np.sort(trace.annotations.end[matching(trace.names, _OPTIMIZER)[trace.annotations.name]])
+    if len(ends) < 2:
+        return ends
+    between = np.diff(ends)
+    return ends[np.concatenate((between > between.max() / 2, [True]))]
+
+
+def _split_at(cuts: Times, start: int, end: int) -> Marks:
+    """[start, end) cut at the given moments; steps are numbered from 0."""
+    edges = np.unique(np.concatenate(([start], cuts[(cuts > start) & (cuts < end)], [end])))
+    return Marks(np.arange(len(edges) - 1), edges[:-1], edges[1:])
+
+
+def rows_of(marks: Marks, units: Units) -> Ints:
+    """The row of the step in which the host asked for each unit (NONE: before the first or after the last).
+
+    Work without a launch is dated by its own start: the stream runs behind the host, never ahead of it.
+    """
+    moment = np.where(units.host == NO_HOST, units.start, units.host)
+    return rows_at(marks, moment)
+
+
+def rows_at(marks: Marks, moment: Times) -> Ints:
+    """The row of the step that holds each host moment, or NONE."""
+    if not len(marks):
+        return np.full(len(moment), NONE)
+    row = np.searchsorted(marks.start, moment, "right") - 1
+    return np.where((row >= 0) & (moment <= marks.end[row]), row, NONE)
+
+
+def extent(marks: Marks, work: Units, communication: Units, *, on_gpu: bool) -> Steps:
+    """When each step ran: on a host the marks themselves; on a GPU from its first kernel to the next step's."""
+    if not on_gpu or not len(marks):
+        return Steps(marks.number, marks.start, marks.end)
+    units = Units.concat((work, communication))
+    step = rows_of(marks, units)
+    first = np.full(len(marks), np.iinfo(np.int64).max)
+    last = np.full(len(marks), np.iinfo(np.int64).min)
+    inside = step >= 0
+    np.minimum.at(first, step[inside], units.start[inside])
+    np.maximum.at(last, step[inside], units.end[inside])
+    empty = last < first
+    start = np.where(empty, marks.start, first)
+    end = np.where(empty, marks.end, last)
+    end[:-1] = np.maximum(start[1:], start[:-1])
+    return Steps(marks.number, start, np.maximum(end, start))

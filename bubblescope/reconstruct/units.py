@@ -1,0 +1,108 @@
+"""Units of work: what ran, when, and when the host asked for it.
+
+On a GPU a unit is a kernel, copy or fill, and the host asked for it at its launch. On a run
+without a GPU it is an outermost operator, and the host is the one that works. Communication
+stands apart, because a kernel that waits for a peer is not work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column
+from bubblescope.model.trace import Annotations, Ops, RankTrace
+
+__all__ = ["NO_HOST", "Units", "gather", "matching", "outermost"]
+
+NO_HOST = -(2**63)
+"""`Units.host` where no launch was recorded."""
+
+# Kernels that move data between GPUs, whichever library they come from.
+_COMMUNICATION_KERNEL = (
+    r"(?i)^(void )?(nccl|rccl|msccl|hccl|hcom_|cross_device_reduce|.*deep_ep|.*\bep::(inter|intra)node|.*nvshmem)"
+)
+_COMMUNICATION_OP = r"(c10d|_c10d_functional|_dtensor)::|record_param_comms$"
+_GLOO_CALL = r"gloo:"
+
+
+@dataclass(frozen=True, eq=False)
+class Units(Columns):
+    """Units in order of `host`, the time at which the host asked; `thread` is -1 where nothing tells it."""
+
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+    host: Times = column(np.int64)
+    thread: Ints = column(np.int32)
+    name: Ints = column(np.int32)
+    comm: Ints = column(np.int32)
+
+    def in_host_order(self) -> Units:
+        """The same units, sorted by `host`, then by start."""
+        return self.take(np.lexsort((self.start, self.host)))
+
+
+def matching(names: Sequence[str], pattern: str) -> Bools:
+    """For each name of a table, whether the pattern matches at its beginning."""
+    match = re.compile(pattern).match
+    return np.fromiter((match(name) is not None for name in names), bool, len(names))
+
+
+def gather(trace: RankTrace) -> tuple[Units, Units]:
+    """Split a rank's units into (work, communication), each in host order."""
+    units = _gpu_units(trace) if trace.on_gpu else _host_units(trace)
+    return units[0].in_host_order(), units[1].in_host_order()
+
+
+def _gpu_units(trace: RankTrace) -> tuple[Units, Units]:
+    kernels = trace.kernels
+    launch = _launch_of(trace)
+    seen = launch >= 0
+    host = (
+        np.where(seen, trace.launches.start[launch], NO_HOST) if len(trace.launches) else np.full(len(kernels), NO_HOST)
+    )
+    thread = np.where(seen, trace.launches.thread[launch], -1) if len(trace.launches) else np.full(len(kernels), -1)
+    units = Units(kernels.start, kernels.end, host, thread, kernels.name, kernels.comm)
+    communicates = matching(trace.names, _COMMUNICATION_KERNEL)[kernels.name] | (kernels.comm >= 0)
+    return units.take(~communicates), units.take(communicates)
+
+
+def _launch_of(trace: RankTrace) -> Ints:
+    """Row of the launch of each kernel, or -1; a graph's kernels share the launch of the graph."""
+    launches, wanted = trace.launches, trace.kernels.correlation
+    rows = np.flatnonzero(launches.correlation >= 0)
+    if not len(rows):
+        return np.full(len(wanted), -1)
+    order = rows[np.argsort(launches.correlation[rows], kind="stable")]
+    at = np.searchsorted(launches.correlation[order], wanted)
+    found = order[np.minimum(at, len(order) - 1)]
+    return np.where((wanted >= 0) & (launches.correlation[found] == wanted), found, -1)
+
+
+def _host_units(trace: RankTrace) -> tuple[Units, Units]:
+    ops, calls = trace.ops, trace.annotations
+    communicates = matching(trace.names, _COMMUNICATION_OP)[ops.name]
+    work = ops.take(outermost(ops) & ~communicates)
+    calls = calls.take(matching(trace.names, _GLOO_CALL)[calls.name])
+    return _on_host(work, work.comm), _on_host(calls, np.full(len(calls), -1))
+
+
+def _on_host(rows: Ops | Annotations, comm: Ints) -> Units:
+    return Units(rows.start, rows.end, rows.start, rows.thread, rows.name, comm)
+
+
+def outermost(ops: Ops) -> Bools:
+    """Which operators lie in no other operator of their thread."""
+    order = np.lexsort((-ops.end, ops.start, ops.thread))
+    thread, start, end = ops.thread[order], ops.start[order], ops.end[order]
+    outer = np.ones(len(ops), bool)
+    for part in np.split(np.arange(len(ops)), np.flatnonzero(np.diff(thread)) + 1):
+        if len(part) > 1:
+            reach = np.maximum.accumulate(end[part])
+            outer[part[1:]] = start[part[1:]] >= reach[:-1]
+    result = np.empty(len(ops), bool)
+    result[order] = outer
+    return result
