@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import PurePath
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from bubblescope.errors import UsageError
-from bubblescope.model.report import Report
+
+if TYPE_CHECKING:
+    from bubblescope.model.report import Report
 
 __all__ = ["FORMATS", "Format", "guess", "render"]
 
@@ -46,5 +48,5 @@ def guess(target: str | None) -> str:
 def render(name: str, report: Report) -> bytes:
     """The report in the format of that name."""
     form = FORMATS[name]
-    function = cast(Callable[[Report], bytes], getattr(import_module(form.module), form.function))
+    function = cast("Callable[[Report], bytes]", getattr(import_module(form.module), form.function))
     return function(report)

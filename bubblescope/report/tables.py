@@ -146,7 +146,8 @@ def _ranks(report: Report) -> Table | None:
     columns += [("window ms", words.milliseconds([group.window_ns for group in shown])), *_parts(shown, piped=piped)]
     return Table(
         title="Ranks",
-        denominator=f"% of the {'pipeline window' if piped else 'step'}; tp/cp/ep and dp where exposed; ranks alike share a row",
+        denominator=f"% of the {'pipeline window' if piped else 'step'}; "
+        "tp/cp/ep and dp where exposed; ranks alike share a row",
         align=("ll" if piped else "l") + "r" * (len(columns) - 1 - piped),
         headers=tuple(name for name, _ in columns),
         rows=tuple(zip(*(cells for _, cells in columns), strict=True)),

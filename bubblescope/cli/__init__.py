@@ -1,0 +1,85 @@
+"""The command line: `main` runs a command and turns whatever happens into an exit code.
+
+0  ok                      3  an input is missing, unreadable or unusable
+1  a gate rule failed      4  the inputs cannot decide the question
+2  wrong usage            70  a bug of bubblescope     130  interrupted
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from bubblescope.cli import console
+from bubblescope.cli.group import root
+from bubblescope.errors import BubblescopeError
+
+__all__ = ["main", "run"]
+
+USAGE = 2
+BUG = 70
+INTERRUPTED = 130
+
+_COMPLETION = "_BUBBLESCOPE_COMPLETE"
+
+
+def main() -> NoReturn:
+    """The entry point of `bubblescope`."""
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # The reader is gone, and with it the need to write what is still buffered: let it go nowhere,
+        # or the interpreter complains at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line, print what went wrong, and return the exit code."""
+    try:
+        return _invoke(arguments)
+    except BubblescopeError as error:
+        console.error(error.message, hint=error.hint)
+        return error.exit_code
+    except click.ClickException as error:
+        console.error(error.format_message(), hint=_help_hint(error))
+        return USAGE
+    except (KeyboardInterrupt, click.Abort):
+        console.error("interrupted")
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001  the one place where a bug becomes an exit code
+        if isinstance(error, OSError) and _pipe_closed(error):
+            return 0
+        console.bug(error)
+        return BUG
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    """What click's own `main` does, but without its exit codes: 1 for a closed pipe would mean a failed gate."""
+    instruction = os.environ.get(_COMPLETION)
+    if instruction:
+        from click.shell_completion import shell_complete  # noqa: PLC0415  a shell asks for it, nobody else
+
+        return shell_complete(root, {}, "bubblescope", _COMPLETION, instruction)
+    try:
+        with root.make_context("bubblescope", list(arguments)) as context:
+            root.invoke(context)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    return 0
+
+
+def _help_hint(error: click.ClickException) -> str | None:
+    context = getattr(error, "ctx", None)
+    return None if context is None else f"see {context.command_path} --help"
+
+
+def _pipe_closed(error: OSError) -> bool:
+    # Windows reports EINVAL where a pipe's reader is gone.
+    return error.errno == errno.EPIPE or (sys.platform == "win32" and error.errno == errno.EINVAL)

@@ -1,0 +1,62 @@
+"""The group of commands: a table of names, so that `--help` imports none of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+import click
+
+from bubblescope._version import __version__
+
+__all__ = ["COMMANDS", "LazyGroup", "root"]
+
+# Name, one line of help; the module bubblescope.cli.NAME holds it as `command`.
+COMMANDS = {
+    "analyze": "Measure the bubble of a training run and tell where it comes from.",
+    "schema": "Print the JSON Schema of the report that `analyze --json` writes.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        return cast(click.Command, import_module(f"bubblescope.cli.{cmd_name}").command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The table itself, where click would import every command for its help."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 ok, 2 wrong usage, 3 unusable input, 4 undecided, 70 a bug, 130 interrupted.",
+)
+@click.version_option(__version__, "--version", "-V", prog_name="bubblescope", message="%(prog)s %(version)s")
+@click.pass_context
+def root(context: click.Context) -> None:
+    """Find the pipeline bubble in the traces of a training run.
+
+    How much GPU time the run loses to it, how much its schedule owes in theory, and where the
+    rest comes from.
+
+    \b
+    Examples:
+      bubblescope analyze traces/
+      bubblescope analyze traces/ --json -o report.json
+    """  # noqa: D301  \b is click's mark for lines that must stay as they are
+    if context.invoked_subcommand is None:
+        # A script that forgot the command must not pass as one that succeeded.
+        click.echo(context.get_help(), err=True)
+        context.exit(2)

@@ -1,0 +1,92 @@
+"""Where a result goes: to stdout, or to a file that is whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bubblescope.cli import console
+from bubblescope.errors import UsageError
+from bubblescope.report import registry
+
+if TYPE_CHECKING:
+    from bubblescope.model.report import Report
+
+__all__ = ["Output"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The format asked for, None to guess, and the file, None for stdout."""
+
+    format: str | None = None
+    target: str | None = None
+    force: bool = False
+    quiet: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot be written before the work is done, not after."""
+        self._format()
+        if self.target is None:
+            return
+        if Path(self.target).is_dir():
+            raise UsageError(f"{self.target} is a directory", hint="-o takes the name of a file")
+        if Path(self.target).exists() and not self.force:
+            raise UsageError(f"{self.target} exists already", hint="-f overwrites it")
+        if not Path(self.target).parent.is_dir():
+            raise UsageError(f"cannot write {self.target}: there is no such directory")
+
+    def write(self, report: Report) -> None:
+        """Write the report in its format."""
+        if self.target is not None:
+            self.check()
+            _write_file(self.target, registry.render(self._format(), report))
+            if not self.quiet:
+                console.note(f"Wrote {self.target}")
+        elif self._format() == "table":
+            console.show(report)
+        else:
+            console.result(registry.render(self._format(), report))
+
+    def _format(self) -> str:
+        return self.format or registry.guess(self.target)
+
+
+def _write_file(target: str, data: bytes) -> None:
+    path = Path(target).resolve()
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)  # /dev/null must stay what it is
+        else:
+            _replace(path, data)
+    except OSError as error:
+        raise UsageError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write under another name and rename, so that nobody ever sees half a file."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".bubblescope-")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        temporary.chmod(_mode(path))
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _mode(path: Path) -> int:
+    """The mode that the file has, or that a new file gets; mkstemp's is for secrets."""
+    if path.exists():
+        return stat.S_IMODE(path.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
