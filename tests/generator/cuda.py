@@ -2,10 +2,10 @@
 
 from tests.generator.groups import groups_of, message_args
 from tests.generator.job import Job
-from tests.generator.names import LAYER, P2P_KERNEL, REDUCE_KERNEL, STEP_KERNEL, label
+from tests.generator.names import LAYER, P2P_KERNEL, REDUCE_KERNEL, STEP_KERNEL, step_label
 from tests.generator.orders import Action
 from tests.generator.pieces import Piece, cut
-from tests.generator.simulate import Done, Run, Step, Transfer
+from tests.generator.simulate import Done, Run, Step, Transfer, simulate
 from tests.generator.tape import COMPUTE_STREAM, Tape, Where
 
 ELEMENTS = 4_194_304
@@ -16,10 +16,12 @@ TP_STREAM, DP_STREAM = 36, 40
 class CudaRank:
     """Lays steps on one rank's tape; ``at`` is where the launching thread stands."""
 
-    def __init__(self, job: Job, rank: int, tape: Tape, shortest: int) -> None:
+    def __init__(self, job: Job, rank: int, tape: Tape) -> None:
         self.job, self.rank, self.tape = job, rank, tape
         self.place = job.place(rank)
         self.groups = groups_of(job, rank)
+        steps = simulate(job)
+        shortest = min(done.useful for step in steps for run in step.runs for lane in run.done for done in lane)
         self.unit = max(8, min(4000, shortest // (8 * len(job.pattern) + 40)))
         self.lead = 3 * self.unit + (0 if job.host_gap_ns else job.run_ahead_ns)
         self.at = 0
@@ -35,8 +37,13 @@ class CudaRank:
         self.nodes.clear()
         lane = run.done[self.place.pp]
         for k, done in enumerate(lane):
+            opened = self.at
             self._receives(run, lane, k)
-            self._action(done, run)
+            self._action(done)
+            self._sends(done, run)
+            if self.job.labels == "torch":
+                self.tape.mark(step_label(done.action), opened, self.at)
+                self.at += self.unit
         self._after(step)
         self.tape.project(name, (lane[0].start, lane[-1].end), outer, COMPUTE_STREAM)
 
@@ -102,8 +109,8 @@ class CudaRank:
         self.busy[stream] = end = max(span[1], begin + 1)
         return begin, end
 
-    def _action(self, done: Done, run: Run) -> None:
-        """Launch an action's kernels, then post its send."""
+    def _action(self, done: Done) -> None:
+        """Launch an action's kernels."""
         action = done.action
         self._wait(done.start)
         opened, pieces = self.at, cut(self.job, done, self.rank)
@@ -112,13 +119,13 @@ class CudaRank:
             self._forward(action, pieces)
         else:
             self._backward(action, pieces)
-        if (name := label(self.job, action)) is not None:
+        if self.job.labels == "pp":
+            name = f"PP:{action}"
             owner = self.tape.mark(name, opened, self.at)
             if action.kind == "F":
                 launched = [piece for piece in pieces if not piece.comm]
                 self.tape.project(name, (launched[0].begin, launched[-1].end), owner, COMPUTE_STREAM)
         self.at += self.unit
-        self._sends(done, run)
 
     def _forward(self, action: Action, pieces: list[Piece]) -> None:
         unit, tape = self.unit, self.tape

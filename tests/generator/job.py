@@ -13,6 +13,7 @@ SPLIT_BACKWARD = frozenset({"zb-h1", "interleaved-zb", "zb-v"})
 V_PLACEMENT = frozenset({"zb-v"})
 MANY_CHUNKS = frozenset({"interleaved-1f1b", "looped-bfs", "interleaved-zb", "zb-v"})
 CPU_GAP_NS = 20_000  # on CPU one thread computes and posts messages: it needs a gap between actions
+CPU_POST_NS = (2_000, 3_500)  # after an action's end: its send is posted, then the next receive
 
 
 class Place(NamedTuple):
@@ -118,7 +119,11 @@ class Job:
         self._check(self.schedule not in V_PLACEMENT or self.v == 2, f"{self.schedule} has two chunks a rank")
         self._check(len(self.scale) in (0, self.p, self.p * self.v), "scale needs p or p * v factors")
         self._check(not (self.fused and self.recv_ahead), "a fused receive cannot be posted ahead")
-        self._check(self.labels != "torch" or self.v == 1, "Forward i labels exist for one chunk a rank only")
+        self._check(not self.fused or self.backend == "cuda", "gloo fuses nothing")
+        self._check(
+            self.labels != "torch" or (self.v == 1 and not self.split),
+            "Forward i labels name neither chunk nor I and W",
+        )
         self._check(min(self.p, self.m, self.v, self.d, self.t, self.steps, self.kernels) > 0, "counts start at 1")
 
     def _check(self, holds: bool, message: str) -> None:
@@ -152,6 +157,11 @@ class Job:
             return (False,) * self.kernels
         half = self.kernels // 2
         return (False,) * half + (True,) * (half > 0) + (False,) * (self.kernels - half) + (True,)
+
+    @property
+    def post_ns(self) -> tuple[int, int]:
+        """How long after an action's end its send, and the next receive, are posted."""
+        return CPU_POST_NS if self.backend == "cpu" else (0, 0)
 
     def holder(self, stage: int) -> int:
         """Pipeline rank that holds a stage."""

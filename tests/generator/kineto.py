@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from tests.generator.cpu import CpuRank
 from tests.generator.cuda import CudaRank
 from tests.generator.groups import distributed_info
 from tests.generator.job import Job
@@ -72,8 +73,7 @@ def _metadata(job: Job, rank: int) -> dict[str, Any]:
 def _events(job: Job, rank: int) -> list[dict[str, Any]]:
     """Names of processes and threads, the steps, and the marks that close a file."""
     tape, steps = Tape(job, rank), simulate(job)
-    shortest = min(done.useful for step in steps for run in step.runs for lane in run.done for done in lane)
-    writer = CudaRank(job, rank, tape, shortest)
+    writer = CudaRank(job, rank, tape) if job.backend == "cuda" else CpuRank(job, rank, tape)
     for step in steps:
         writer.step(step)
     opening = tape.stamp(tape.clock(START_NS - 500_000))

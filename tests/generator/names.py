@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from tests.generator.job import Job
 from tests.generator.orders import Action
 
 P2P_KERNEL = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
@@ -55,10 +54,6 @@ LAYER = (
 )
 
 
-def label(job: Job, action: Action) -> str | None:
-    """The range that torch's schedules open around an action."""
-    if job.labels == "pp":
-        return f"PP:{action}"
-    if job.labels == "torch":
-        return f"{'Forward' if action.kind == 'F' else 'Backward'} {action.micro}"
-    return None
+def step_label(action: Action) -> str:
+    """The range that GPipe opens around an action and its messages."""
+    return f"{'Forward' if action.kind == 'F' else 'Backward'} {action.micro}"

@@ -205,11 +205,13 @@ class _Simulation:
         before = self.order[target][posted] if posted >= 0 else None
         if producer not in self.ends or (before is not None and before not in self.ends):
             return None
-        received = self.ends[before] if before is not None else self.release
+        post_send, post_receive = self.job.post_ns
+        sent = self.ends[producer] + post_send
+        received = (self.ends[before] if before is not None else self.release) + post_receive
         source = self.index[producer][0]
         channel = (source, target, producer.kind)
-        begin = max(self.ends[producer], received, self.channel.get(channel, 0))
+        begin = max(sent, received, self.channel.get(channel, 0))
         self.channel[channel] = end = begin + self.job.p2p_ns
-        transfer = Transfer(source, target, producer, consumer, self.ends[producer], received, begin, end)
+        transfer = Transfer(source, target, producer, consumer, sent, received, begin, end)
         self.result.transfers[consumer] = self.result.outgoing[producer] = transfer
         return transfer

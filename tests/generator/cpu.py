@@ -1,0 +1,119 @@
+"""One rank's run on CPU: operators are the work, the backward runs on the main thread, messages are gloo's."""
+
+from tests.generator.job import Job
+from tests.generator.names import LAYER, step_label
+from tests.generator.orders import Action
+from tests.generator.pieces import Piece, cut
+from tests.generator.simulate import Done, Run, Step, Transfer
+from tests.generator.tape import Tape, Where
+
+OP_NS = 1_500  # a posting operator; its message is on its way 500 ns before it returns
+
+
+class CpuRank:
+    """Lays steps on one rank's tape."""
+
+    def __init__(self, job: Job, rank: int, tape: Tape) -> None:
+        self.job, self.rank, self.tape = job, rank, tape
+        self.place = job.place(rank)
+        self.nodes: dict[Where, list[Where]] = {}
+
+    def step(self, step: Step) -> None:
+        """Write one step: its annotation, the pipeline, and what follows."""
+        run, tape = step.runs[self.place.dp], self.tape
+        tape.mark(f"ProfilerStep#{self.job.first_step + step.number}", step.start, step.end)
+        tape.mark("Optimizer.zero_grad#AdamW.zero_grad", step.start + 5_000, step.start + 20_000)
+        self.nodes.clear()
+        lane, previous = run.done[self.place.pp], step.release
+        for k, done in enumerate(lane):
+            posted = self._receives(run, lane, k)
+            self._action(done, max(previous + 4_000, posted))
+            sent = run.outgoing.get(done.action)
+            if sent is not None:
+                self._message(sent, sent.sent, "send")
+            if self.job.labels == "torch":
+                tape.mark(step_label(done.action), previous + 2_500, done.end + 2_500)
+            previous = done.end
+        self._after(step)
+
+    def _receives(self, run: Run, lane: list[Done], k: int) -> int:
+        """Post what is due before the k-th action; hand back when the last posting returned."""
+        ahead, at = self.job.recv_ahead, 0
+        for done in lane[: ahead + 1] if k == 0 else lane[k + ahead : k + ahead + 1]:
+            if (transfer := run.transfers.get(done.action)) is not None:
+                at = max(at, transfer.received)
+                self._message(transfer, at, "recv")
+                at += OP_NS
+        return at
+
+    def _message(self, transfer: Transfer, posted: int, verb: str) -> None:
+        tape, begin = self.tape, posted - OP_NS + 500
+        tape.op("c10d::send" if verb == "send" else "c10d::recv_", begin, begin + OP_NS, number=tape.number)
+        tape.mark(f"gloo:{verb}", posted, max(transfer.end, posted + 1))
+        if self.job.comm_labels:
+            action = transfer.producer if verb == "send" else transfer.consumer
+            name = f"PP:{action.stage}{verb.upper()}_{action.kind}{action.micro}"
+            tape.mark(name, begin, begin + OP_NS)
+
+    def _action(self, done: Done, opened: int) -> None:
+        """The operators of an action; torch's range includes the wait for the input."""
+        action, pieces = done.action, cut(self.job, done, self.rank)
+        if self.job.labels == "pp":
+            self.tape.mark(f"PP:{action}", opened, done.end + 500)
+        if action.kind == "F":
+            self._forward(action, pieces)
+        else:
+            self._backward(action, pieces)
+
+    def _forward(self, action: Action, pieces: list[Piece]) -> None:
+        tape = self.tape
+        nodes = self.nodes[action.stage, action.micro] = []
+        for piece in pieces:
+            if piece.comm:
+                self._reduce((piece.begin, piece.end))
+                continue
+            layer, inner = LAYER[piece.part % len(LAYER)], _inside(piece)
+            tape.op(layer.outer, piece.begin, piece.end, number=tape.number)
+            tape.op(layer.inner, *inner, number=tape.number)
+            nodes.append((tape.number, piece.begin))
+            tape.number += 1
+
+    def _backward(self, action: Action, pieces: list[Piece]) -> None:
+        tape, nodes = self.tape, iter(reversed(self.nodes[action.stage, action.micro]))
+        for piece in pieces:
+            if piece.comm:
+                self._reduce((piece.begin, piece.end))
+                continue
+            node, layer = next(nodes), LAYER[(self.job.kernels - 1 - piece.part) % len(LAYER)]
+            grads = layer.weights and action.kind != "I"
+            end = piece.end - min(10_000, (piece.end - piece.begin) // 20) * grads
+            inner = _inside(Piece(piece.begin, end, 0, comm=False))
+            name = f"autograd::engine::evaluate_function: {layer.node}"
+            tape.op(name, piece.begin, end, number=node[0], backward=True)
+            tape.op(layer.node, *inner, number=node[0], backward=True)
+            if action.kind != "W":
+                tape.link(node, piece.begin)
+            if grads:
+                name = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+                tape.op(name, end, piece.end, backward=True)
+
+    def _reduce(self, span: Where) -> None:
+        """A blocking all-reduce."""
+        self.tape.op("c10d::allreduce_", *span, number=self.tape.number)
+        self.tape.mark("gloo:all_reduce", *_inside(Piece(*span, 0, comm=True)))
+
+    def _after(self, step: Step) -> None:
+        """Gradient all-reduce and optimizer."""
+        if (span := step.dp.get((self.place.pp, self.place.dp))) is not None:
+            self._reduce(span)
+        begin, end = step.optimizer
+        self.tape.mark("Optimizer.step#AdamW.step", begin - 1_000, end + 1_000)
+        middle = (begin + end) // 2
+        self.tape.op("aten::_foreach_addcdiv_", begin, middle, number=self.tape.number)
+        self.tape.op("aten::_foreach_addcmul_", middle, end, number=self.tape.number)
+
+
+def _inside(piece: Piece) -> Where:
+    """A little less than a piece."""
+    edge = min(500, (piece.end - piece.begin) // 8)
+    return piece.begin + edge, piece.end - edge
