@@ -14,6 +14,7 @@ from bubblescope.ingest.categories import Kind
 from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.metadata import Members, identify
 from bubblescope.ingest.ranges import Ranges
+from bubblescope.ingest.tables import Rows
 from bubblescope.model.columns import Ints
 from bubblescope.model.trace import Annotations, Finding, Kernels, Launches, Ops, RankTrace, Source, Thread
 
@@ -61,21 +62,20 @@ def _close_ranges(collected: Collector) -> int:
     ranges = collected.halves.pair(collected.names[""])
     if ranges is None:
         return 0
-    _pick(ranges, Kind.OP, collected.ops.add, Ops)
-    _pick(ranges, Kind.ANNOTATION, collected.annotations.add, Annotations)
-    _pick(ranges, Kind.LAUNCH, collected.launches.add, Launches)
-    _pick(ranges, Kind.OTHER, collected.others.add, Annotations)
-    for offset, kind in enumerate((Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)):
-        ranges.columns["kind_of_work"] = np.full(len(ranges.columns["start"]), offset, dtype=np.int8)
-        _pick(ranges, kind, collected.kernels.add, Kernels)
+    _pick(ranges, Kind.OP, collected.ops)
+    _pick(ranges, Kind.ANNOTATION, collected.annotations)
+    _pick(ranges, Kind.LAUNCH, collected.launches)
+    _pick(ranges, Kind.OTHER, collected.others)
+    for kind in (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET):
+        _pick(ranges, kind, collected.kernels)
     return ranges.unpaired
 
 
-def _pick(ranges: Ranges, kind: Kind, add: Callable[..., None], block: type) -> None:
-    rows = ranges.columns["kind"] == kind
-    source = ranges.columns | {"kind": ranges.columns.get("kind_of_work")}
-    if rows.any():
-        add(**{name: source[name][rows] for name in block.__dataclass_fields__})
+def _pick(ranges: Ranges, kind: Kind, rows: Rows[Any]) -> None:
+    ours = ranges.columns["kind"] == kind
+    if ours.any():
+        columns = ranges.columns | {"kind": ranges.columns["kind"] - np.int8(Kind.KERNEL)}
+        rows.add(**{name: columns[name][ours] for name in rows.columns})
 
 
 def _real_launches(calls: Launches, kernels: Kernels, names: Sequence[str]) -> Launches:

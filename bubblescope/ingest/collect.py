@@ -60,7 +60,7 @@ class Collector:
         parts = [event for block, ours in zip(blocks, whole, strict=True) if len(block) > len(ours) for event in block]
         halves = [event for event in parts if event.ph in ("B", "E")]
 
-        micros = from_decimals if window.exact else from_numbers
+        micros: Micros = from_decimals if window.exact else from_numbers
         timed = [_times(block, micros) for block in whole]
         half_times = micros([event.ts for event in halves])
 

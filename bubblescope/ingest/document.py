@@ -109,21 +109,14 @@ def _parts(buffer: Buffer) -> Iterator[bytes]:
     """The text of one value, in the pieces in which it passes through the buffer."""
     depth, quoted, at = 0, False, buffer.start
     while True:
-        found = (_INSIDE if quoted else _NESTED if depth else _OUTSIDE).search(buffer.data, at, buffer.stop)
-        escaped_end = found is not None and found[0] == b"\\" and found.end() == buffer.stop
-        if found is None or escaped_end:  # the value goes on beyond the buffer
-            end = buffer.stop - escaped_end
-            yield bytes(buffer.data[buffer.start : end])
-            buffer.start = end
+        token, at = _token(buffer, at, quoted=quoted, depth=depth)
+        if token is None:  # the value goes on beyond the buffer
+            yield _passed(buffer, at)
             if not buffer.fill():
                 if depth or quoted:
                     raise broken(buffer, buffer.stop, "the end of a value")
                 return
             at = buffer.start
-            continue
-        token, at = found[0], found.end()
-        if token == b"\\":
-            at += 1
             continue
         if token == b'"':
             quoted = not quoted
@@ -131,9 +124,28 @@ def _parts(buffer: Buffer) -> Iterator[bytes]:
             depth += 1
         elif token in b"}]" and depth:
             depth -= 1
-        elif depth == 0:  # a comma or a bracket of the level above ends a number or a word
+        elif token in b"}],":  # of the level above: it ends a number or a word
             at -= 1
         if depth == 0 and not quoted:
-            yield bytes(buffer.data[buffer.start : at])
-            buffer.start = at
+            yield _passed(buffer, at)
             return
+
+
+def _token(buffer: Buffer, at: int, *, quoted: bool, depth: int) -> tuple[bytes | None, int]:
+    """The next byte that opens, closes or separates, and where to go on; None and where to cut if there is none."""
+    pattern = _INSIDE if quoted else _NESTED if depth else _OUTSIDE
+    while True:
+        found = pattern.search(buffer.data, at, buffer.stop)
+        if found is None:
+            return None, buffer.stop
+        if found[0] != b"\\":
+            return found[0], found.end()
+        if found.end() == buffer.stop:
+            return None, found.start()
+        at = found.end() + 1
+
+
+def _passed(buffer: Buffer, end: int) -> bytes:
+    part = bytes(buffer.data[buffer.start : end])
+    buffer.start = end
+    return part

@@ -94,11 +94,9 @@ def _last_separator(stem: str) -> int:
 
 
 def _devices(value: Any) -> list[Device]:
-    found = []
-    for entry in value if isinstance(value, list) else ():
-        if isinstance(entry, Mapping) and (number := _integer(entry.get("id"))) is not None:
-            found.append(Device(number, _text(entry.get("name")) or ""))
-    return found
+    entries = [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+    numbered = [(_integer(entry.get("id")), _text(entry.get("name")) or "") for entry in entries]
+    return [Device(number, name) for number, name in numbered if number is not None]
 
 
 def _groups(value: Any) -> list[ProcessGroup]:

@@ -37,8 +37,9 @@ class Halves:
     def pair(self, nameless: int) -> Ranges | None:
         """Each end with the latest open beginning of its thread; None if there are no halves.
 
-        An end that carries a name closes the latest beginning of that name; `nameless` is the number
-        of the empty name, with which an end closes the latest beginning of any. What the end says of the range is taken where the beginning says nothing.
+        An end that carries a name closes the latest beginning of that name. `nameless` is the number of the
+        empty name, with which an end closes the latest beginning of any. What the end says of the range is
+        taken where the beginning says nothing.
         """
         if not self._parts:
             return None

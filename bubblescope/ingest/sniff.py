@@ -47,10 +47,14 @@ class Format:
 
 
 def sniff(path: Path) -> Format:
-    """Tell what a file is; raises InputError where it cannot be opened or its gzip is damaged at the start."""
+    """Tell what a file is; raises InputError where it cannot be opened."""
     with Stream(path) as stream:
         buffer = Buffer(stream, _HEAD)
-        buffer.fill()
+        try:
+            buffer.fill()
+        except InputError:
+            if not len(buffer):
+                return Format("foreign", "a damaged gzip file", "Copy it again, in binary mode.")
         found = _content(buffer)
         return _inside_gzip(found) if stream.gzipped else found
 

@@ -6,27 +6,16 @@ file is called. Nothing here knows JSON.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self, cast
+from typing import IO, Self, cast
 
 from bubblescope.errors import InputError
+from bubblescope.ingest.inflate import GZIP_MAGIC, CutOffError, DamagedError, Inflater
 
-try:
-    from isal import igzip, isal_zlib
+__all__ = ["WINDOW", "Buffer", "Progress", "Stream"]
 
-    _open_gzip: Any = igzip.open
-    _GZIP_ERRORS: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile, isal_zlib.error)
-except ImportError:  # no wheel for this platform: three times slower, otherwise the same
-    _open_gzip = gzip.open
-    _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
-
-__all__ = ["GZIP_MAGIC", "Buffer", "Progress", "Stream"]
-
-GZIP_MAGIC = b"\x1f\x8b"
 WINDOW = 4 << 20  # bytes; larger ones are no faster, and leave the processor's caches
 
 Progress = Callable[[int], None]
@@ -51,7 +40,7 @@ class Stream:
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}", hint="Check the path.") from error
         self.gzipped = magic == GZIP_MAGIC
-        self._text = cast("IO[bytes]", _open_gzip(self._file, "rb")) if self.gzipped else self._file
+        self._inflater = Inflater(self._file) if self.gzipped else None
 
     def __enter__(self) -> Self:
         return self
@@ -61,15 +50,18 @@ class Stream:
 
     def close(self) -> None:
         """Close the file."""
-        if self.gzipped:
-            self._text.close()
         self._file.close()
 
     def readinto(self, target: memoryview) -> int:
         """Fill `target` from the file as far as one read goes; 0 at the end."""
         try:
-            count = cast("int", self._text.readinto(target))  # type: ignore[attr-defined]
-        except _GZIP_ERRORS as error:
+            if self._inflater is not None:
+                count = self._inflater.readinto(target)
+            else:
+                count = cast("int", self._file.readinto(target))  # type: ignore[attr-defined]
+        except CutOffError as error:
+            raise self._cut_off() from error
+        except DamagedError as error:
             raise self._damaged(error) from error
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read: {error.strerror}", hint="Check the file.") from error
@@ -78,16 +70,17 @@ class Stream:
             self._progress(min(self._file.tell(), self.bytes))
         return count
 
+    def _cut_off(self) -> InputError:
+        return InputError(
+            f"{self.path}: the gzip stream is cut off: expected its end, found the end of the file at byte "
+            f"{self.bytes} (byte {self.inflated} of the text)",
+            hint="Copy or record the file again; a job that was killed while writing leaves such a file.",
+        )
+
     def _damaged(self, error: Exception) -> InputError:
-        if isinstance(error, EOFError):
-            return InputError(
-                f"{self.path}: the gzip stream is cut off: expected its end, found the end of the file at byte "
-                f"{self.bytes} (after {self.inflated} inflated bytes)",
-                hint="Copy or record the file again; a job that was killed while writing leaves such a file.",
-            )
         return InputError(
             f"{self.path}: the gzip stream is damaged near byte {self._file.tell()} "
-            f"(after {self.inflated} inflated bytes): {error}",
+            f"(byte {self.inflated} of the text): {error}",
             hint="Copy the file again, in binary mode.",
         )
 

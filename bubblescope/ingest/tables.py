@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -89,6 +90,7 @@ class Rows(Generic[C]):
     def __init__(self, block: type[C]) -> None:
         self._block = block
         self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+        self.columns = [field.name for field in dataclasses.fields(block)]
 
     def add(self, **columns: npt.NDArray[Any]) -> None:
         """Append rows."""

@@ -114,7 +114,8 @@ def _back(data: bytearray, at: int) -> int:
 
 def _structure(buffer: Buffer, limit: int) -> tuple[int | None, int | None]:
     """The last border before `limit`, and the bracket that ends the list."""
-    depth, borders = 0, []
+    depth = 0
+    borders: list[int] = []  # where the last two events ended
     for token in _TOKEN.finditer(buffer.data, buffer.start + 1, limit):
         byte = token[0]
         if byte in b"{[":
