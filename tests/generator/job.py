@@ -114,7 +114,9 @@ class Job:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse jobs that no framework could run."""
+        """Keep lists as tuples, and refuse jobs that no framework could run."""
+        for name in ("scale", "slow", "skew_ns", "drift_ppm", "missing"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         self._check(self.v == 1 or self.schedule in MANY_CHUNKS, f"{self.schedule} has one chunk a rank")
         self._check(self.schedule not in V_PLACEMENT or self.v == 2, f"{self.schedule} has two chunks a rank")
         self._check(len(self.scale) in (0, self.p, self.p * self.v), "scale needs p or p * v factors")
