@@ -41,23 +41,27 @@ class Blocks(Columns):
     link: Ints = column(np.int64)
 
 
-def find_blocks(trace: RankTrace, cuts: Times) -> Blocks:
+def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     """The forwards and backwards of a rank.
 
     `cuts` are the host moments of pipeline sends and receives, sorted: no action reaches over one.
     Without them a drain that takes micro-batches in reverse would look like one long backward.
+    `fences` are further moments that no forward reaches over: steps and optimizers begin there.
     """
     backward = _backward_roots(trace)
     forward = _forward_nodes(trace, backward)
     if not len(backward) or not len(forward):
         return Blocks.empty()
     partner = _partners(backward, forward)
-    call = _calls(backward, cuts)
+    segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
+    call = _calls(backward, cuts, segment)
     linked = partner >= 0
-    linked[linked] = _in_main_segment(call[linked], np.searchsorted(cuts, forward.start[partner[linked]]))
+    linked[linked] = _in_main_segment(call[linked], segment[linked])
     if not linked.any():
         return Blocks.empty()
     group, low, high = _forward_ranges(call[linked], forward, partner[linked])
+    if len(cuts):
+        low, high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
     return _assemble(backward, call, group, low, high)
 
 
@@ -122,15 +126,18 @@ def _partners(backward: Ops, forward: Ops) -> Ints:
     return result
 
 
-def _calls(backward: Ops, cuts: Times) -> Ints:
-    """Number the backward calls: a new one where the sequence number rises, the thread changes, or a cut lies between.
+def _calls(backward: Ops, cuts: Times, segment: Ints) -> Ints:
+    """Number the backward calls: a new one where the thread changes, a cut lies between, or the numbers rise.
 
-    Nodes without a number (gradient accumulation) go with the call they run in.
+    Where there are cuts, a rise counts only if it leads to the forward of another segment. Nodes
+    without a number (gradient accumulation) go with the call they run in.
     """
     numbered = backward.sequence >= 0
     last = np.maximum.accumulate(np.where(numbered, np.arange(len(backward)), -1))
     previous = np.concatenate(([-1], last[:-1]))
     rises = numbered & (previous >= 0) & (backward.sequence > backward.sequence[previous])
+    if len(cuts):
+        rises &= segment != segment[previous]
     moved = np.concatenate(([True], backward.thread[1:] != backward.thread[:-1]))
     passed = np.searchsorted(cuts, backward.start)
     cut = np.concatenate(([False], passed[1:] != passed[:-1]))
@@ -166,6 +173,20 @@ def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> tuple[dict[int, 
     joined = Spans.of(low, high)
     link = np.searchsorted(joined.start, low, "right") - 1
     return dict(zip(calls.tolist(), link.tolist(), strict=True)), joined.start, joined.end
+
+
+def _stretch(low: Times, high: Times, forward: Ops, borders: Times) -> tuple[Times, Times]:
+    """Let a forward take in what else its stretch between two borders holds: layers that need no gradient.
+
+    A stretch with more than one forward is left as it is, as nothing tells where one ends.
+    """
+    mine, every = np.searchsorted(borders, low, "right"), np.searchsorted(borders, forward.start, "right")
+    alone = np.bincount(mine, minlength=len(borders) + 1)[mine] == 1
+    first = np.full(len(borders) + 1, np.iinfo(np.int64).max)
+    last = np.full(len(borders) + 1, np.iinfo(np.int64).min)
+    np.minimum.at(first, every, forward.start)
+    np.maximum.at(last, every, forward.end)
+    return np.where(alone, np.minimum(low, first[mine]), low), np.where(alone, np.maximum(high, last[mine]), high)
 
 
 def _assemble(backward: Ops, call: Ints, link_of: dict[int, int], low: Times, high: Times) -> Blocks:

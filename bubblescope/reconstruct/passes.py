@@ -18,6 +18,7 @@ from bubblescope.reconstruct.units import NO_HOST, Units, gather, matching
 __all__ = ["reconstruct"]
 
 _OPTIMIZER_RANGE = r"Optimizer\.(step|zero_grad)#"
+_FENCE = rf"ProfilerStep#|{_OPTIMIZER_RANGE}"
 _OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
 
 
@@ -59,8 +60,14 @@ def _ranges(trace: RankTrace, options: Options, posted: Times) -> tuple[actions.
     named = labels.action_labels(trace, options.labels)
     if len(named):
         return actions.from_labels(named), "labels"
-    blocks = autograd.find_blocks(trace, posted)
+    blocks = autograd.find_blocks(trace, posted, _fences(trace))
     return actions.from_blocks(blocks), "autograd" if len(blocks) else None
+
+
+def _fences(trace: RankTrace) -> Times:
+    """Host moments at which a step or an optimizer begins or ends."""
+    rows = trace.annotations.take(matching(trace.names, _FENCE)[trace.annotations.name])
+    return np.concatenate((rows.start, rows.end))
 
 
 def _optimizer(trace: RankTrace, work: Units) -> Bools:
