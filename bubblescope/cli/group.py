@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import cast
 
 import click
 
 from bubblescope._version import __version__
+from bubblescope.errors import UsageError
 
 __all__ = ["COMMANDS", "LazyGroup", "root"]
 
@@ -31,10 +34,27 @@ class LazyGroup(click.Group):
             return None
         return cast(click.Command, import_module(f"bubblescope.cli.{cmd_name}").command)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first argument names; a near name or a forgotten `analyze` is pointed out."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UsageError(f"no command is called {args[0]!r}", hint=_meant(args[0]))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The table itself, where click would import every command for its help."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _meant(name: str) -> str:
+    near = get_close_matches(name, COMMANDS, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    if Path(name).exists():
+        return f"did you mean bubblescope analyze {name}?"
+    return "see bubblescope --help"
 
 
 @click.group(
