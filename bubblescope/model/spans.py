@@ -86,6 +86,10 @@ class Spans:
         index = np.flatnonzero(keep)
         return Spans.of(points[index], points[np.minimum(index + 1, len(points) - 1)])
 
+    def shifted(self, offset: int) -> Spans:
+        """The same set on a clock that is `offset` ahead."""
+        return Spans(self.start + offset, self.end + offset)
+
     def self_check(self) -> None:
         """Raise ValueError unless sorted, disjoint and without empty intervals."""
         if np.any(self.end <= self.start) or np.any(self.start[1:] <= self.end[:-1]):

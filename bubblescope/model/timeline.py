@@ -7,7 +7,7 @@ no event of the trace. Times are nanoseconds on the rank's own clock; unknown id
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -15,22 +15,32 @@ from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.spans import Spans
 from bubblescope.model.trace import CommArgs, Finding, Identity, Source
 
-__all__ = ["Actions", "Collectives", "Messages", "RankTimeline", "Reconstruction", "Steps", "Work"]
+__all__ = ["Actions", "Collectives", "Messages", "RankTimeline", "Reconstruction", "Steps", "Timed", "Work"]
 
 Reconstruction = Literal["labels", "autograd", "frames", "p2p", "kernels", "table"]
 
 
 @dataclass(frozen=True, eq=False)
-class Steps(Columns):
-    """Steps of the rank in time order; each ends where the next begins or its own work ends."""
+class Timed(Columns):
+    """Rows that last from `start` to `end`."""
 
-    number: Times = column(np.int64)
     start: Times = column(np.int64)
     end: Times = column(np.int64)
 
+    def shifted(self, offset: int) -> Self:
+        """The same rows on a clock that is `offset` ahead."""
+        return self.replace(start=self.start + offset, end=self.end + offset)
+
 
 @dataclass(frozen=True, eq=False)
-class Actions(Columns):
+class Steps(Timed):
+    """Steps of the rank in time order; each ends where the next begins or its own work ends."""
+
+    number: Times = column(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Actions(Timed):
     """Actions in order of their start. `step` is the row of `Steps`; `stage` is -1 where only the layout tells it.
 
     `start` and `end` are those of the work itself, not of the label or launch.
@@ -40,21 +50,17 @@ class Actions(Columns):
     kind: Ints = column(np.int8)
     stage: Ints = column(np.int32)
     microbatch: Ints = column(np.int32)
-    start: Times = column(np.int64)
-    end: Times = column(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Work(Columns):
+class Work(Timed):
     """When compute ran for which action (row of `Actions`; -1: none). Disjoint within one action."""
 
     action: Ints = column(np.int32)
-    start: Times = column(np.int64)
-    end: Times = column(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Messages(Columns):
+class Messages(Timed):
     """This rank's halves of point-to-point transfers, in the order in which they were posted.
 
     `direction` is SEND, RECV or EITHER; `kind`, `stage`, `microbatch` name the action that
@@ -67,8 +73,6 @@ class Messages(Columns):
 
     step: Ints = column(np.int32)
     direction: Ints = column(np.int8)
-    start: Times = column(np.int64)
-    end: Times = column(np.int64)
     peer: Ints = column(np.int32)
     bytes: Ints = column(np.int64)
     call: Ints = column(np.int32)
@@ -78,12 +82,14 @@ class Messages(Columns):
 
 
 @dataclass(frozen=True, eq=False)
-class Collectives(Columns):
-    """Collective calls as this rank ran them, in order; `call` indexes `RankTimeline.calls`."""
+class Collectives(Timed):
+    """Collective calls as this rank ran them, in order; `call` indexes `RankTimeline.calls`.
 
+    `action` is the row of the action that asked for it, -1 if none did.
+    """
+
+    action: Ints = column(np.int32)
     step: Ints = column(np.int32)
-    start: Times = column(np.int64)
-    end: Times = column(np.int64)
     call: Ints = column(np.int32)
     bytes: Ints = column(np.int64)
 

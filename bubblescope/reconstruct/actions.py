@@ -78,16 +78,18 @@ def number(ranges: Ranges, step: Ints) -> Ranges:
     return ranges.replace(microbatch=microbatch)
 
 
-def build(ranges: Ranges, step: Ints, work: Units) -> tuple[Actions, Work]:
+def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actions, Work, Ints]:
     """Attribute units to actions.
 
     Args:
         ranges: host ranges of actions in time order.
         step: row of the step of each range; ranges outside every step (NONE) are left out.
         work: units in host order.
+        shared: collectives in host order.
 
     Returns:
-        The actions that have work, in order of its start, and all work with the action that owns it.
+        The actions that have work, in order of its start; all work with the action that owns it; and
+        the action that asked for each collective.
     """
     owner = owners(ranges.start, ranges.end, work.host)
     begun = np.full(len(ranges), np.iinfo(np.int64).max)
@@ -100,5 +102,7 @@ def build(ranges: Ranges, step: Ints, work: Units) -> tuple[Actions, Work]:
     place = np.full(len(ranges) + 1, NONE)  # one more row, so that NONE maps to NONE
     place[order] = np.arange(len(order))
     kept = ranges.take(order)
-    actions = Actions(step[order], kept.kind, kept.stage, kept.microbatch, begun[order], ended[order])
-    return actions, Work(*union_by_owner(place[owner], work.start, work.end))
+    actions = Actions(begun[order], ended[order], step[order], kept.kind, kept.stage, kept.microbatch)
+    asked = place[owners(ranges.start, ranges.end, shared.host)]
+    action, start, end = union_by_owner(place[owner], work.start, work.end)
+    return actions, Work(start, end, action), asked

@@ -43,9 +43,9 @@ def messages(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints, lab
     ids = np.full((3, len(units)), -1)
     ids[:, label >= 0] = named.kind, named.stage, named.microbatch
     sizes = bytes_of(calls, row)
-    return Messages(step, direction, units.start, units.end, peer, sizes, row, *ids)
+    return Messages(units.start, units.end, step, direction, peer, sizes, row, *ids)
 
 
-def collectives(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints) -> Collectives:
-    """Everything else that communicates."""
-    return Collectives(step, units.start, units.end, row, bytes_of(calls, row))
+def collectives(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints, action: Ints) -> Collectives:
+    """Everything else that communicates; `action` is the action that asked for each."""
+    return Collectives(units.start, units.end, action, step, row, bytes_of(calls, row))

@@ -36,7 +36,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         (communication.take(keep), calls, row[keep], step_of_unit[keep]) for keep in (is_message, ~is_message)
     )
     optimizer = _optimizer(trace, work)
-    done, owned = actions.build(actions.number(ranges, step_of_range), step_of_range, work.take(~optimizer))
+    numbered = actions.number(ranges, step_of_range)
+    done, owned, asked = actions.build(numbered, step_of_range, work.take(~optimizer), shared[0])
     return RankTimeline(
         rank=rank,
         source=trace.source,
@@ -47,7 +48,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         actions=done,
         work=owned,
         messages=messages.messages(*sent, labels.message_labels(trace)),
-        collectives=messages.collectives(*shared),
+        collectives=messages.collectives(*shared, asked),
         calls=calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,

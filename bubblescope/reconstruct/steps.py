@@ -91,7 +91,7 @@ def rows_at(marks: Marks, moment: Times) -> Ints:
 def extent(marks: Marks, work: Units, communication: Units, *, on_gpu: bool) -> Steps:
     """When each step ran: on a host the marks themselves; on a GPU from its first kernel to the next step's."""
     if not on_gpu or not len(marks):
-        return Steps(marks.number, marks.start, marks.end)
+        return Steps(marks.start, marks.end, marks.number)
     units = Units.concat((work, communication))
     step = rows_of(marks, units)
     first = np.full(len(marks), np.iinfo(np.int64).max)
@@ -103,4 +103,4 @@ def extent(marks: Marks, work: Units, communication: Units, *, on_gpu: bool) -> 
     start = np.where(empty, marks.start, first)
     end = np.where(empty, marks.end, last)
     end[:-1] = np.maximum(start[1:], start[:-1])
-    return Steps(marks.number, start, np.maximum(end, start))
+    return Steps(start, np.maximum(end, start), marks.number)

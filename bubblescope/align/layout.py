@@ -1,0 +1,175 @@
+"""Which rank stands where: pp, tp, dp, cp, ep, and the position of each rank in its pipeline.
+
+What is asked first wins: what the user states, the descriptions of process groups, the stages in
+labels, the peers of messages, and last, where messages have no peers, the order of the ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from bubblescope.errors import UsageError
+from bubblescope.model.groups import Purpose, purpose
+from bubblescope.model.job import Pipeline, Plan
+from bubblescope.model.options import Options
+from bubblescope.model.timeline import Messages, RankTimeline
+from bubblescope.model.trace import Finding
+
+__all__ = ["plan"]
+
+Timelines = Mapping[int, RankTimeline]
+Groups = Mapping[int, Mapping[Purpose, tuple[int, ...]]]
+
+
+def plan(timelines: Timelines, options: Options) -> Plan:
+    """Lay out the job; raises UsageError where the user's degrees cannot be."""
+    world = _world_size(timelines)
+    groups = {rank: _described(rank, timeline) for rank, timeline in timelines.items()}
+    degree = {p: _degree(groups, p) for p in ("pp", "tp", "dp", "cp", "ep")}
+    for name in ("pp", "tp", "dp"):
+        degree[name] = getattr(options, name) or degree[name]
+    if options.pp is not None:
+        pipelines, source = _by_grid(timelines, world, options), "stated"
+    elif degree["pp"] is not None:
+        pipelines = _by_description(groups) if degree["pp"] > 1 else ()
+        source = "process groups"
+    else:
+        pipelines, source = _by_evidence(timelines, world, options)
+    pp = max((len(p) for p in pipelines), default=1)
+    return Plan(
+        world_size=world,
+        pp=pp,
+        source=source,
+        pipelines=pipelines,
+        findings=_conflicts(groups, options),
+        **_completed(world, pp, degree, pipelines),
+    )
+
+
+def _world_size(timelines: Timelines) -> int:
+    stated = [t.identity.world_size or 0 for t in timelines.values()]
+    return max([*stated, max(timelines, default=-1) + 1])
+
+
+def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ...]]:
+    """The group of each purpose that holds the rank; the smallest, as some join several purposes."""
+    found: dict[Purpose, tuple[int, ...]] = {}
+    for group in timeline.identity.groups:
+        kind = purpose(group.description)
+        if kind is not None and rank in group.ranks and len(group.ranks) < len(found.get(kind, range(2**31))):
+            found[kind] = group.ranks
+    return found
+
+
+def _degree(groups: Groups, kind: Purpose) -> int | None:
+    return max((len(g[kind]) for g in groups.values() if kind in g), default=None)
+
+
+def _by_description(groups: Groups) -> tuple[Pipeline, ...]:
+    """Pipelines from described groups: ranks that share a pipeline, tensor or context group belong together."""
+    position = {r: i for g in groups.values() for i, r in enumerate(g.get("pp", ()))}
+    joined: list[set[int]] = []
+    for rank, group in groups.items():
+        for kind in ("tp", "cp"):
+            for peer in group.get(kind, ()):
+                position.setdefault(peer, position.get(rank, 0))
+        joined = _join(joined, {rank, *(r for kind in ("pp", "tp", "cp") for r in group.get(kind, ()))})
+    return tuple(_by_position(ranks, position) for ranks in sorted(joined, key=min))
+
+
+def _join(sets: list[set[int]], new: set[int]) -> list[set[int]]:
+    touching = [s for s in sets if s & new]
+    return [*(s for s in sets if not s & new), set().union(new, *touching)]
+
+
+def _by_position(ranks: Iterable[int], position: Mapping[int, int]) -> Pipeline:
+    ranks = sorted(ranks)
+    deepest = max(position[r] for r in ranks)
+    return tuple(tuple(r for r in ranks if position[r] == at) for at in range(deepest + 1))
+
+
+def _by_grid(timelines: Timelines, world: int, options: Options) -> tuple[Pipeline, ...]:
+    """The user's degrees in Megatron's default order: tensor-parallel ranks are neighbours, stages far apart.
+
+    Megatron-LM, megatron/core/parallel_state.py (RankGenerator, order tp-cp-ep-dp-pp).
+    """
+    pp, tp = options.pp or 1, options.tp or 1
+    dp = options.dp or max(1, world // (pp * tp))
+    if pp * tp * dp != world and world != len(timelines):
+        raise UsageError(f"--pp {pp} x --tp {tp} x --dp {dp} is not the {world} ranks of the job")
+    if pp == 1:
+        return ()
+    grid = np.arange(pp * dp * tp).reshape(pp, dp, tp)
+    return tuple(tuple(tuple(map(int, grid[s, d])) for s in range(pp)) for d in range(dp))
+
+
+def _by_evidence(timelines: Timelines, world: int, options: Options) -> tuple[tuple[Pipeline, ...], str]:
+    """Without descriptions: stages in labels, then who sends to whom."""
+    stages = {r: tuple(sorted(set(t.actions.stage.tolist()) - {-1})) for r, t in timelines.items()}
+    if any(stages.values()):
+        return _by_stages(stages, options), "labels"
+    talking = [r for r, t in timelines.items() if np.any(t.messages.direction != Messages.EITHER)]
+    if not talking:
+        return (), "no pipeline messages"
+    peers = _by_peers(timelines, talking)
+    if peers:
+        return peers, "message peers"
+    # Nobody names a peer (gloo): one pipeline over all ranks, in their order.
+    return (tuple((rank,) for rank in range(world)),) if world > 1 else (), "rank order"
+
+
+def _by_stages(stages: Mapping[int, tuple[int, ...]], options: Options) -> tuple[Pipeline, ...]:
+    """Ranks that hold the same stages are replicas (tensor-parallel ones, if the user says so)."""
+    holders: dict[tuple[int, ...], list[int]] = {}
+    for rank in sorted(stages):
+        if stages[rank]:
+            holders.setdefault(stages[rank], []).append(rank)
+    if len(holders) == 1 and 0 in next(iter(holders)) and len(next(iter(holders))) == 1:
+        return ()
+    tp = options.tp or 1
+    v = max(map(len, holders))
+    depth = -(-(max(map(max, holders)) + 1) // v)
+    # The first chunk of position s is stage s, whether the chunks loop or fold back.
+    by_position = {min(held): ranks for held, ranks in holders.items()}
+    copies = max(1, max(len(ranks) for ranks in holders.values()) // tp)
+    return tuple(
+        tuple(tuple(by_position.get(at, [])[d * tp : (d + 1) * tp]) for at in range(depth)) for d in range(copies)
+    )
+
+
+def _by_peers(timelines: Timelines, talking: Sequence[int]) -> tuple[Pipeline, ...]:
+    """Connected components of the graph of peers, each in the order of its ranks."""
+    joined: list[set[int]] = []
+    for rank in talking:
+        peers = set(timelines[rank].messages.peer.tolist()) - {-1}
+        if not peers:
+            return ()
+        joined = _join(joined, {rank, *peers})
+    return tuple(tuple((r,) for r in sorted(ranks)) for ranks in sorted(joined, key=min))
+
+
+def _conflicts(groups: Groups, options: Options) -> tuple[Finding, ...]:
+    found = []
+    for name in ("pp", "tp", "dp"):
+        stated, described = getattr(options, name), _degree(groups, name)
+        if stated is not None and described is not None and stated != described:
+            message = f"--{name} {stated} contradicts the process groups of the trace, which say {described}"
+            found.append(Finding("metadata-conflict", "warning", message))
+    return tuple(found)
+
+
+def _completed(
+    world: int, pp: int, degree: Mapping[str, int | None], pipelines: tuple[Pipeline, ...]
+) -> dict[str, int | None]:
+    """Fill in the degrees that the others leave: what is not pp, tp or cp is dp."""
+    tp, dp, cp, ep = (degree[name] for name in ("tp", "dp", "cp", "ep"))
+    if pipelines:
+        tp = tp or max(1, *(len(ranks) for ranks in pipelines[0]))
+    if pp * (tp or 1) * (cp or 1) == world:
+        tp, cp, dp = tp or 1, cp or 1, 1
+    elif tp is not None:
+        cp = cp or 1
+        dp = dp or max(1, world // (pp * tp * cp))
+    return {"tp": tp, "dp": dp, "cp": cp, "ep": ep or (1 if tp else None)}

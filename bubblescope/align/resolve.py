@@ -1,0 +1,79 @@
+"""The job: timelines on one clock, every action with its stage."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from bubblescope.align import clocks, layout
+from bubblescope.model.columns import Bools, Ints
+from bubblescope.model.groups import purpose
+from bubblescope.model.job import Job, Plan
+from bubblescope.model.options import Options
+from bubblescope.model.timeline import RankTimeline
+
+__all__ = ["in_stage", "resolve"]
+
+
+def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
+    """Join the ranks of a job."""
+    timelines = dict(sorted(timelines.items()))
+    plan = layout.plan(timelines, options)
+    fit = clocks.fit(timelines)
+    place = plan.place_of()
+    staged = {r: _staged(_shifted(t, fit.offsets[r]), place.get(r)) for r, t in timelines.items()}
+    return Job(
+        timelines=staged,
+        plan=plan,
+        clock=fit,
+        placement=_placement(staged, plan, options),
+        findings=plan.findings,
+    )
+
+
+def _shifted(timeline: RankTimeline, offset: int) -> RankTimeline:
+    """The same timeline on a clock that is `offset` ahead."""
+    if not offset:
+        return timeline
+    return dataclasses.replace(
+        timeline,
+        steps=timeline.steps.shifted(offset),
+        actions=timeline.actions.shifted(offset),
+        work=timeline.work.shifted(offset),
+        messages=timeline.messages.shifted(offset),
+        collectives=timeline.collectives.shifted(offset),
+        optimizer=timeline.optimizer.shifted(offset),
+    )
+
+
+def _staged(timeline: RankTimeline, place: tuple[int, int] | None) -> RankTimeline:
+    """Give every action its stage and let it last until its own collectives end."""
+    actions = timeline.actions
+    position = place[1] if place is not None else 0
+    stage = np.where(actions.stage < 0, position, actions.stage)
+    start, end = actions.start.copy(), actions.end.copy()
+    shared = timeline.collectives.take(in_stage(timeline) & (timeline.collectives.action >= 0))
+    np.minimum.at(start, shared.action, shared.start)
+    np.maximum.at(end, shared.action, shared.end)
+    return dataclasses.replace(timeline, actions=actions.replace(stage=stage, start=start, end=end))
+
+
+def in_stage(timeline: RankTimeline) -> Bools:
+    """Which collectives are part of a stage's own computation (tensor, context, expert parallel)."""
+    flags = np.array([purpose(call.description) in {"tp", "cp", "ep"} for call in timeline.calls], bool)
+    rows: Ints = timeline.collectives.call
+    return flags[rows] if len(flags) else np.zeros(len(rows), bool)
+
+
+def _placement(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> dict[int, tuple[int, ...]]:
+    """Stages of each position, from what ran there; positions nobody recorded follow the loop."""
+    held: dict[int, tuple[int, ...]] = {}
+    for rank, (_, position) in plan.place_of().items():
+        if rank in timelines and len(timelines[rank].actions):
+            held[position] = tuple(sorted(set(timelines[rank].actions.stage.tolist())))
+    v = options.virtual or max((len(stages) for stages in held.values()), default=1)
+    for position in range(plan.pp if plan.pipelines else 0):
+        held.setdefault(position, tuple(position + chunk * plan.pp for chunk in range(v)))
+    return dict(sorted(held.items()))

@@ -1,0 +1,74 @@
+"""A job: the timelines of its ranks on one clock, and where each rank stands in the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bubblescope.model.timeline import RankTimeline
+from bubblescope.model.trace import Finding
+
+__all__ = ["ClockFit", "Job", "Plan"]
+
+Pipeline = tuple[tuple[int, ...], ...]
+"""The ranks of one pipeline by position; tensor-parallel ranks share a position."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How ranks are laid out. A degree is None where nothing tells it; `source` says what did.
+
+    `pipelines` name every rank of the pipelines that have a recorded one, recorded or not.
+    """
+
+    world_size: int
+    pp: int
+    tp: int | None
+    dp: int | None
+    cp: int | None
+    ep: int | None
+    source: str
+    pipelines: tuple[Pipeline, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def place_of(self) -> dict[int, tuple[int, int]]:
+        """(pipeline, position) of every rank that has one."""
+        return {
+            rank: (number, position)
+            for number, pipeline in enumerate(self.pipelines)
+            for position, ranks in enumerate(pipeline)
+            for rank in ranks
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockFit:
+    """Nanoseconds to add to each rank's clock; `error` is None where nothing bounds it."""
+
+    method: str
+    offsets: Mapping[int, int]
+    error: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Timelines by rank, clocks already applied, stages already filled in.
+
+    `placement` gives the stages of each position of the pipeline, first chunk first.
+    """
+
+    timelines: Mapping[int, RankTimeline]
+    plan: Plan
+    clock: ClockFit
+    placement: Mapping[int, tuple[int, ...]]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def virtual(self) -> int:
+        """Chunks a rank, v."""
+        return max((len(stages) for stages in self.placement.values()), default=1)
+
+    @property
+    def last_stage(self) -> int:
+        """Number of the last stage of the whole pipeline."""
+        return self.plan.pp * self.virtual - 1
