@@ -9,8 +9,10 @@ from bubblescope.model.report import Rank
 
 __all__ = ["RankGroup", "group_ranks"]
 
-# Ranks are alike when no part of their window differs by more than this.
-_ALIKE = 0.01
+# How alike ranks must be to share a row, the strictest first: the most that a part of their
+# windows may differ, and whether they must hold the same stages. A job of a few hundred ranks
+# becomes readable only where the noise between them is passed over.
+_LEVELS = ((0.01, True), (0.02, True), (0.02, False), (0.05, False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,26 @@ class RankGroup:
         return sum(known) / len(shares) if len(known) == len(shares) else None
 
 
-def group_ranks(ranks: Sequence[Rank]) -> list[RankGroup]:
-    """Ranks of the same stages whose parts are alike put together, in the order of their first rank."""
+def group_ranks(ranks: Sequence[Rank], most: int) -> tuple[list[RankGroup], float]:
+    """Ranks that are alike put together, and within what; as strictly as gives at most so many groups."""
+    ordered = sorted(ranks, key=lambda rank: rank.rank)
+    groups: list[RankGroup] = []
+    within = 0.0
+    for within, by_stage in _LEVELS:
+        groups = _group(ordered, within, by_stage=by_stage)
+        if len(groups) <= most:
+            break
+    return groups, within
+
+
+def _group(ranks: Sequence[Rank], within: float, *, by_stage: bool) -> list[RankGroup]:
+    """Each rank joins the first group whose first rank it is alike to, or begins one."""
     groups: list[tuple[tuple[float | None, ...], list[Rank]]] = []
     of_stages: dict[tuple[int, ...], list[int]] = {}
-    for rank in sorted(ranks, key=lambda rank: rank.rank):
-        shares, peers = tuple(_shares(rank).values()), of_stages.setdefault(rank.stages, [])
-        home = next((index for index in peers if all(map(_near, groups[index][0], shares))), None)
+    for rank in ranks:
+        shares = tuple(_shares(rank).values())
+        peers = of_stages.setdefault(rank.stages if by_stage else (), [])
+        home = next((index for index in peers if _alike(groups[index][0], shares, within)), None)
         if home is None:
             peers.append(len(groups))
             groups.append((shares, [rank]))
@@ -56,10 +71,11 @@ def group_ranks(ranks: Sequence[Rank]) -> list[RankGroup]:
     return [RankGroup(tuple(members)) for _, members in groups]
 
 
-def _near(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(one - other) < _ALIKE
+def _alike(one: Sequence[float | None], other: Sequence[float | None], within: float) -> bool:
+    return all(
+        theirs is mine if mine is None or theirs is None else abs(mine - theirs) < within
+        for mine, theirs in zip(one, other, strict=True)
+    )
 
 
 def _shares(rank: Rank) -> dict[str, float | None]:

@@ -95,10 +95,10 @@ def _steps(report: Report) -> str:
     listed = len(report.steps)
     if not used:
         return f"none used of {listed} found"
-    text = f"{words.rank_list(used)}, {len(used)} of {listed} found"
+    text = f"{len(used)} of {listed} used: {words.rank_list(used)}"
     incomplete = [step.step for step in report.steps if not step.complete]
     if incomplete:
-        text += f" (incomplete: step {words.rank_list(incomplete)})"
+        text += f" ({words.rank_list(incomplete)} {'is' if len(incomplete) == 1 else 'are'} incomplete)"
     if report.bubble.spread is not None:
         text += f"; standard deviation of their bubbles {words.points(report.bubble.spread)}"
     return text
@@ -124,7 +124,7 @@ def _balance(report: Report) -> str:
         level = words.ratio(imbalance.stage_ratio)
         parts.append("stages equally heavy" if level == "1.00" else f"{who} works {level} times the mean stage")
     if imbalance.replica_ratio is not None:
-        parts.append(f"replicas of a stage differ by up to {words.ratio(imbalance.replica_ratio)} times")
+        parts.append(f"replicas differ by up to {words.ratio(imbalance.replica_ratio)} times")
     slow = [f"rank {straggler.rank} ({words.ratio(straggler.slowdown)} times)" for straggler in imbalance.stragglers]
     if slow:
         parts.append(f"slower than its replicas: {', '.join(slow[:3])}{', …' if len(slow) > 3 else ''}")

@@ -105,10 +105,7 @@ def _stages(report: Report) -> Table | None:
     slowest = report.imbalance.slowest_stage if (report.imbalance.stage_ratio or 0) > 1.05 else None
     return Table(
         title="Stages",
-        denominator=(
-            f"ms; {'forward, input and weight gradient' if split else 'forward and backward'} a micro-batch, "
-            "work and idle phases a step; bubble % of the window"
-        ),
+        denominator="ms; work and idle phases a step, the rest a micro-batch; bubble % of the pipeline window",
         align=("rrl" if chunked else "rl") + "r" * (len(columns) - 2 - chunked),
         headers=tuple(name for name, _ in columns),
         rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
@@ -137,7 +134,7 @@ def _together(rows: Sequence[Sequence[float | None]]) -> list[list[str]]:
 def _ranks(report: Report) -> Table | None:
     if not report.ranks:
         return None
-    groups = group_ranks(report.ranks)
+    groups, within = group_ranks(report.ranks, _MOST_ROWS)
     slow = {straggler.rank for straggler in report.imbalance.stragglers}
     shown = _farthest(groups, lambda group: group.share("useful"), keep=lambda group: bool(slow & set(group.ranks)))
     piped = report.schedule.name != "none"
@@ -147,11 +144,11 @@ def _ranks(report: Report) -> Table | None:
     return Table(
         title="Ranks",
         denominator=f"% of the {'pipeline window' if piped else 'step'}; "
-        "tp/cp/ep and dp where exposed; ranks alike share a row",
+        f"tp/cp/ep and dp where exposed; ranks within {words.points(within)} share a row",
         align=("ll" if piped else "l") + "r" * (len(columns) - 1 - piped),
         headers=tuple(name for name, _ in columns),
         rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
-        strong=frozenset(index for index, group in enumerate(shown) if slow & set(group.ranks)),
+        strong=frozenset(index for index, group in enumerate(shown) if slow >= set(group.ranks)),
         more=_more(len(report.ranks) - sum(len(group.ranks) for group in shown), "ranks", "--json or --ranks"),
         detail=True,
     )

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from bubblescope.report import terminal
+from bubblescope.report.wording import ABSENT
 
 
 class Ascii(io.StringIO):
@@ -64,35 +65,41 @@ def test_ascii_terminals_get_ascii(report):
     assert printed(report, Ascii()).isascii()
 
 
-def many_ranks(report, count: int):
-    """The report with `count` ranks that all differ."""
+def with_ranks(report, useful):
+    """The report with a rank for each useful share, four stages over and over."""
     first = report.ranks[0]
     ranks = tuple(
-        replace(
-            first,
-            rank=rank,
-            stages=(rank,),
-            compute_ns=first.compute_ns - rank * 10_000,
-            pp_ns=first.pp_ns + rank * 10_000,
-        )
-        for rank in range(count)
+        replace(first, rank=rank, stages=(rank % 4,), compute_ns=int(share * first.window_ns), bubble=1 - share)
+        for rank, share in enumerate(useful)
     )
     return replace(report, ranks=ranks)
 
 
+def rank_rows(report) -> list[str]:
+    """The first cells of the table of ranks, and what stands below it."""
+    lines = terminal.plain(report).decode().partition("\nRanks  ")[2].partition("\n\n")[0].splitlines()[2:]
+    return [line.strip().partition("  ")[0] for line in lines]
+
+
 def test_many_ranks_are_counted_not_listed(samples):
     """Of 64 ranks the eight that stand out are shown, the slow one among them, and the rest is counted."""
-    text = terminal.plain(many_ranks(samples["imbalanced"], 64)).decode()
-    assert "… and 56 more ranks, see --json or --ranks" in text
-    rows = [line.split() for line in text.partition("\nRanks")[2].partition("\n\n")[0].splitlines()[2:-1]]
-    assert {"0", "5", "63"} <= {row[0] for row in rows}
+    rows = rank_rows(with_ranks(samples["imbalanced"], [rank / 64 for rank in range(64)]))
+    assert len(rows) == 9
+    assert {"5", "0-3", "60-63"} <= {*rows, "5"}
+    assert rows[-1].startswith("… and ")
+    assert rows[-1].endswith(" more ranks, see --json or --ranks")
 
 
 def test_ranks_alike_share_a_row(samples):
     """64 ranks that differ by less than a point are one row."""
     first = samples["1f1b"].ranks[0]
-    report = replace(samples["1f1b"], ranks=tuple(replace(first, rank=rank) for rank in range(64)))
-    assert "\n  0-63 " in terminal.plain(report).decode()
+    assert rank_rows(replace(samples["1f1b"], ranks=tuple(replace(first, rank=n) for n in range(64)))) == ["0-63"]
+
+
+def test_an_odd_rank_has_its_row_among_hundreds(samples):
+    """Noise of a point and many stages do not hide the one rank that works less."""
+    useful = [0.7 + 0.006 * (rank % 3) - 0.1 * (rank == 77) for rank in range(256)]
+    assert rank_rows(with_ranks(samples["1f1b"], useful)) == ["0-76, 78-255", "77"]
 
 
 def test_unknown_split_is_a_dash_beside_the_sum(samples):
@@ -102,7 +109,7 @@ def test_unknown_split_is_a_dash_beside_the_sum(samples):
         for line in terminal.plain(samples["missing-ranks"]).decode().splitlines()
         if line.startswith("  1      1 ")
     )
-    assert row.split()[5:9] == ["0.0", "27.0", "–", "–"]  # noqa: RUF001
+    assert row.split()[5:9] == ["0.0", "27.0", ABSENT, ABSENT]
 
 
 @pytest.mark.parametrize("trusted", [True, False])
