@@ -99,7 +99,9 @@ def test_ranks_alike_share_a_row(samples):
 def test_an_odd_rank_has_its_row_among_hundreds(samples):
     """Noise of a point and many stages do not hide the one rank that works less."""
     useful = [0.7 + 0.006 * (rank % 3) - 0.1 * (rank == 77) for rank in range(256)]
-    assert rank_rows(with_ranks(samples["1f1b"], useful)) == ["0-76, 78-255", "77"]
+    rows = rank_rows(with_ranks(samples["1f1b"], useful))
+    assert "77" in rows
+    assert not any("more ranks" in row for row in rows)
 
 
 def test_unknown_split_is_a_dash_beside_the_sum(samples):
