@@ -402,7 +402,13 @@ def hostile_names() -> Report:
         inputs=(an_input(0, path=HOSTILE, device=HOSTILE), *base.inputs[1:]),
         quality=Quality(verdict="degraded", findings=(Finding("repaired", "warning", HOSTILE, HOSTILE),)),
         communication=(call, replace(call, op='=HYPERLINK("http://x")')),
-        schedule=replace(base.schedule, evidence=(HOSTILE,)),
+        schedule=replace(
+            base.schedule,
+            evidence=(HOSTILE,),
+            departures=(Departure(rank=0, position=1, expected=None, found=HOSTILE),),
+        ),
+        layout=replace(base.layout, source=HOSTILE),
+        worst_bubbles=(replace(base.worst_bubbles[0], before=HOSTILE),),
         findings=(
             Proposal(code="x", title=HOSTILE, detail="- # 1. __init__ $x$", gain_ns=None, gain=None, source=HOSTILE),
         ),
