@@ -18,7 +18,8 @@ __all__ = ["KINETO_KEYS", "Members", "filename_rank", "identify"]
 KINETO_KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "baseTimeNanoseconds"})
 
 _NAMED_RANK = re.compile(r"(?i)(?:^|[^a-z])rank[-_]?(\d{1,6})(?!\d)")
-_TRAILING_NUMBER = re.compile(r"[._-](\d{1,6})(?=\.)")
+_TRAILING_NUMBER = re.compile(r"(?<!\d)[._-](\d{1,6})$")  # not the end of a date
+_COUNTS_OTHER = re.compile(r"(?i)(activities|pid|step|iter|iteration|epoch|attempt|node|host)$")
 _SUFFIXES = re.compile(r"(?i)(\.pt)?(\.trace)?(\.json)?(\.gz)?$")
 _LARGEST_BASE = 1 << 62
 
@@ -80,17 +81,15 @@ def identify(path: Path, members: Members) -> tuple[Identity, list[Finding]]:
 
 
 def filename_rank(name: str) -> int | None:
-    """The rank that a file name tells: "rank3", "rank_3", or a short number before the suffix."""
+    """The rank that a file name tells: "rank3", "rank_3", or a short number at its end that counts nothing else."""
     named = _NAMED_RANK.search(name)
     if named is not None:
         return int(named[1])
     stem = _SUFFIXES.sub("", name)
-    trailing = _TRAILING_NUMBER.fullmatch(stem[_last_separator(stem) :] + ".", 0) if stem != name else None
-    return int(trailing[1]) if trailing is not None else None
-
-
-def _last_separator(stem: str) -> int:
-    return max(stem.rfind(separator) for separator in "._-")
+    trailing = _TRAILING_NUMBER.search(stem) if stem != name else None
+    if trailing is None or _COUNTS_OTHER.search(stem[: trailing.start()]):
+        return None
+    return int(trailing[1])
 
 
 def _devices(value: Any) -> list[Device]:

@@ -16,7 +16,7 @@ from bubblescope.ingest.inflate import GZIP_MAGIC, CutOffError, DamagedError, In
 
 __all__ = ["WINDOW", "Buffer", "Progress", "Stream"]
 
-WINDOW = 4 << 20  # bytes; larger ones are no faster, and leave the processor's caches
+WINDOW = 1 << 20  # bytes; the events of larger ones no longer fit into the caches of a processor
 
 Progress = Callable[[int], None]
 """Called with the bytes of the file consumed so far, compressed where it is."""
