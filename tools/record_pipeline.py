@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import gc
-import getpass
 import gzip
 import json
 import os
@@ -273,8 +272,8 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def private_strings(text: str) -> list[str]:
-    """List the strings of a trace that tell about this machine: its name, its user, its folders."""
-    names = {socket.gethostname(), socket.getfqdn(), getpass.getuser()}
+    """List the strings of a trace that tell about this machine: its name or its folders, the user's among them."""
+    names = {socket.gethostname(), socket.getfqdn()} - {"localhost"}
     folders = {str(path) for path in (Path.home(), Path.cwd(), Path(sys.prefix), Path(tempfile.gettempdir()))} - {"/"}
     return sorted(
         {
