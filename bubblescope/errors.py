@@ -30,6 +30,14 @@ class BubblescopeError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors come back from worker processes as they were raised there."""
+        return _rebuilt, (type(self), self.message, self.hint)
+
+
+def _rebuilt(kind: type[BubblescopeError], message: str, hint: str | None) -> BubblescopeError:
+    return kind(message, hint=hint)
+
 
 class UsageError(BubblescopeError):
     """The command line or the configuration asks for something that does not exist."""

@@ -24,7 +24,7 @@ from bubblescope.model.trace import RankTrace
 __all__ = ["read"]
 
 
-def read(path: Path, *, progress: Progress | None = None, window: int = WINDOW) -> RankTrace:
+def read(path: str | Path, *, progress: Progress | None = None, window: int = WINDOW) -> RankTrace:
     """The events of one rank.
 
     Args:
@@ -35,7 +35,7 @@ def read(path: Path, *, progress: Progress | None = None, window: int = WINDOW) 
     Raises:
         InputError: The file cannot be read, is broken or cut off, or holds nothing that can be used.
     """
-    collector, told = Collector(), Members()
+    path, collector, told = Path(path), Collector(), Members()
     with Stream(path, progress) as stream, _collector_paused():
         _read_document(Buffer(stream, window), collector, told)
         return assemble(path, stream.bytes, collector, told)

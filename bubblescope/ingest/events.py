@@ -82,8 +82,10 @@ def decode_fast(text: memoryview) -> Window:
     """The events of a list; raises `msgspec.DecodeError` only if `text` is no JSON list."""
     try:
         return Window(_FAST.decode(text))
-    except msgspec.DecodeError:
+    except msgspec.ValidationError:
         return decode_exact(text)
+    except msgspec.DecodeError:  # no JSON, which the lenient way finds out too; or a text that is no UTF-8
+        return _decode_each(text)
 
 
 def decode_exact(text: memoryview) -> Window:
@@ -127,11 +129,7 @@ def _coerce_event(loose: dict[str, Any]) -> ExactEvent:
 
 
 def _coerce_arguments(loose: dict[str, Any]) -> Arguments:
-    values: dict[str, Any] = {}
-    for info in msgspec.structs.fields(Arguments):
-        if info.encode_name in loose:
-            values[info.name] = _COERCIONS[info.name](loose[info.encode_name], info.default)
-    return Arguments(**values)
+    return Arguments(**{name: coerce(loose[key], default) for key, name, coerce, default in _FIELDS if key in loose})
 
 
 def _text(value: Any, default: Any = None) -> Any:
@@ -179,3 +177,6 @@ _COERCIONS: dict[str, Any] = {
     "ranks": _ranks,
     "name": lambda value, _: value,
 }
+_FIELDS = [
+    (info.encode_name, info.name, _COERCIONS[info.name], info.default) for info in msgspec.structs.fields(Arguments)
+]

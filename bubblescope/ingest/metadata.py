@@ -43,7 +43,7 @@ class Members:
             return
         try:
             value = msgspec.json.decode(text)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return
         if key == "distributedInfo":
             self.distributed = value

@@ -23,7 +23,9 @@ __all__ = ["windows"]
 T = TypeVar("T")
 Decode = Callable[[memoryview], T]
 
-_TRIES = 4  # candidates tried before the brackets are counted, which is slow but sure
+_TRIES = 2  # likely borders tried before the brackets are counted, which is slow but sure
+_OPENING = re.compile(rb'\{\s*"[^"\\]*"')
+_FAR = 4096  # bytes; an event's first key lies nearer to its beginning
 _TOKEN = re.compile(rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]]')
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
@@ -49,7 +51,7 @@ def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
 def _window(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
     """Decode up to the last border; whether the list ended, and the result if there was a border."""
     limit, error = buffer.stop, None
-    for cut in islice(_candidates(buffer), _TRIES):
+    for cut in _candidates(buffer):
         try:
             return False, _decode(buffer, cut, decode)
         except msgspec.DecodeError as failed:
@@ -88,18 +90,30 @@ def _decode(buffer: Buffer, cut: int, decode: Decode[T]) -> T:
     try:
         with memoryview(data) as whole, whole[buffer.start : cut + 1] as text:
             result = decode(text)
-    except BaseException:
+    except RecursionError as error:
+        raise broken(buffer, buffer.start, "fewer levels of nesting") from error
+    finally:
         data[cut] = before
-        raise
-    data[cut] = before
     buffer.start = cut + (before == ord("]"))
     return result
 
 
 def _candidates(buffer: Buffer) -> Iterator[int]:
-    """Commas between `}` and `{`, last first."""
+    """Where the last event might end: before the last `},{`, else before one that opens as the first event does."""
+    last = next(_borders(buffer, b"{"), None)
+    if last is None:
+        return
+    yield last
+    opening = _OPENING.search(buffer.data, buffer.start + 1, min(buffer.start + _FAR, buffer.stop))
+    if opening is not None:
+        alike = islice(_borders(buffer, opening[0]), _TRIES)
+        yield from (cut for cut in alike if cut != last)
+
+
+def _borders(buffer: Buffer, opening: bytes) -> Iterator[int]:
+    """Commas between `}` and an object that begins like `opening`, last first."""
     data, at = buffer.data, buffer.stop
-    while (at := data.rfind(b"{", buffer.start, at)) > buffer.start:
+    while (at := data.rfind(opening, buffer.start, at)) > buffer.start:
         comma = _back(data, at)
         if data[comma] == ord(",") and data[_back(data, comma)] == ord("}") and comma > buffer.start:
             yield comma

@@ -1,0 +1,146 @@
+"""Messages and the actions at their ends: which action awaits a receive, which one made a send.
+
+Halves are told apart by labels where these stand; else the k-th receive from a peer belongs to
+the k-th action whose input comes from there, in the order in which the rank posts and runs them.
+Two halves are one message when they carry the output of one action to the action that needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.model.actions import Action, Kind
+from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.job import Job
+from bubblescope.model.timeline import Messages, RankTimeline
+
+__all__ = ["UNKNOWN", "Pairing", "pair"]
+
+NONE = -1
+UNKNOWN = np.iinfo(np.int64).min
+"""`Pairing.other` where the other half was not recorded or not found."""
+
+Key = tuple[int, int, int, int, Action]  # pipeline, lane, step, direction-free: the action that needs the message
+
+
+@dataclass(frozen=True, eq=False)
+class Pairing(Columns):
+    """For each message of a rank: the action at this end (row of `Actions`), and when the other half was posted."""
+
+    action: Ints = column(np.int32)
+    other: Times = column(np.int64)
+
+
+def pair(job: Job) -> dict[int, Pairing]:
+    """Pair the messages of all ranks of a job."""
+    ends = {rank: _ends(job, rank) for rank in job.timelines}
+    posted: dict[tuple[Key, int], int] = {}
+    for rank, action in ends.items():
+        messages = job.timelines[rank].messages
+        for row, key in _keys(job, rank, action):
+            posted[key, int(messages.direction[row])] = int(messages.start[row])
+    return {rank: Pairing(action, _others(job, rank, action, posted)) for rank, action in ends.items()}
+
+
+def _others(job: Job, rank: int, action: Ints, posted: Mapping[tuple[Key, int], int]) -> Times:
+    messages = job.timelines[rank].messages
+    other = np.full(len(messages), UNKNOWN)
+    for row, key in _keys(job, rank, action):
+        opposite = Messages.SEND + Messages.RECV - int(messages.direction[row])
+        other[row] = posted.get((key, opposite), UNKNOWN)
+    return other
+
+
+def _keys(job: Job, rank: int, action: Ints) -> Iterator[tuple[int, Key]]:
+    """(row, key) of every message of a rank whose action is known."""
+    timeline = job.timelines[rank]
+    place = job.plan.place_of().get(rank)
+    if place is None:
+        return
+    lane = job.plan.pipelines[place[0]][place[1]].index(rank)
+    number = timeline.steps.number
+    for row in np.flatnonzero(action >= 0):
+        at = _action(timeline, int(action[row]))
+        if timeline.messages.direction[row] == Messages.SEND:
+            at = _consumer(at)
+        step = int(number[timeline.actions.step[action[row]]])
+        yield int(row), (place[0], lane, step, 0, at)
+
+
+def _action(timeline: RankTimeline, row: int) -> Action:
+    """The action of a row; every kind of backward is one, as far as messages go."""
+    actions = timeline.actions
+    kind = Kind.F if actions.kind[row] == Kind.F else Kind.B
+    return Action(int(actions.stage[row]), kind, int(actions.microbatch[row]))
+
+
+def _consumer(producer: Action) -> Action:
+    return producer._replace(stage=producer.stage + (1 if producer.kind == Kind.F else -1))
+
+
+def _ends(job: Job, rank: int) -> Ints:
+    """For each message of a rank the row of the action at this end, or NONE."""
+    timeline = job.timelines[rank]
+    result = _labelled(timeline)
+    place = job.plan.place_of().get(rank)
+    if place is None or np.any(result >= 0):
+        return result
+    for direction in (Messages.RECV, Messages.SEND):
+        for message_rows, action_rows in _matched(job, rank, place, direction):
+            result[message_rows] = action_rows
+    return result if _plausible(timeline, result) else np.full(len(result), NONE)
+
+
+def _labelled(timeline: RankTimeline) -> Ints:
+    """Ends that labels tell; on a split backward the first part that ran is meant."""
+    rows: dict[tuple[int, Action], int] = {}
+    for row in range(len(timeline.actions) - 1, -1, -1):
+        rows[int(timeline.actions.step[row]), _action(timeline, row)] = row
+    m = timeline.messages
+    labels = zip(m.step.tolist(), m.stage.tolist(), m.kind.tolist(), m.microbatch.tolist(), strict=True)
+    found = [
+        rows.get((step, Action(stage, Kind(min(kind, Kind.B)), i)), NONE) if i >= 0 else NONE
+        for step, stage, kind, i in labels
+    ]
+    return np.array(found, np.int64)
+
+
+def _matched(job: Job, rank: int, place: tuple[int, int], direction: int) -> Iterator[tuple[Ints, Ints]]:
+    """Runs of messages and the actions they belong to, by step and peer; runs of unequal length match nothing."""
+    timeline = job.timelines[rank]
+    peer_of = _peers(job, rank, place, direction)
+    messages, actions = timeline.messages, timeline.actions
+    for step in range(len(timeline.steps)):
+        mine = np.flatnonzero((messages.step == step) & (messages.direction == direction))
+        needing = np.flatnonzero((actions.step == step) & (peer_of >= 0))
+        named = len(mine) > 0 and bool(np.all(messages.peer[mine] >= 0))
+        groups = [(mine[messages.peer[mine] == p], needing[peer_of[needing] == p]) for p in np.unique(peer_of[needing])]
+        for message_rows, action_rows in groups if named else [(mine, needing)]:
+            if len(message_rows) == len(action_rows):
+                yield message_rows, action_rows
+
+
+def _peers(job: Job, rank: int, place: tuple[int, int], direction: int) -> Ints:
+    """For each action the rank on the other end of its input (RECV) or output (SEND), or NONE where that is local."""
+    pipeline = job.plan.pipelines[place[0]]
+    lane = pipeline[place[1]].index(rank)
+    holder = {stage: position for position, stages in job.placement.items() for stage in stages}
+    actions = job.timelines[rank].actions
+    result = np.full(len(actions), NONE)
+    for row, (stage, kind) in enumerate(zip(actions.stage.tolist(), actions.kind.tolist(), strict=True)):
+        upstream = (kind == Kind.F) == (direction == Messages.RECV)
+        position = None if kind == Kind.W else holder.get(stage - 1 if upstream else stage + 1)
+        if position is not None and position != place[1]:
+            ranks = pipeline[position]
+            result[row] = ranks[min(lane, len(ranks) - 1)] if ranks else NONE
+    return result
+
+
+def _plausible(timeline: RankTimeline, ends: Ints) -> bool:
+    """Whether hardly any action would have ended before the receive that it awaited."""
+    received = np.flatnonzero((ends >= 0) & (timeline.messages.direction == Messages.RECV))
+    late = timeline.messages.end[received] > timeline.actions.end[ends[received]]
+    return not len(received) or float(np.mean(late)) <= 0.05

@@ -1,0 +1,193 @@
+"""From a study to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+from bubblescope._version import __version__
+from bubblescope.analyze import communication, missing, quality, stages
+from bubblescope.analyze.partition import Window
+from bubblescope.analyze.pipeline import PipelineStep, pipeline_steps
+from bubblescope.analyze.spent import rank_rows, worst_bubbles
+from bubblescope.analyze.study import Study, study
+from bubblescope.model import report
+from bubblescope.model.job import Job
+from bubblescope.model.options import Options
+
+__all__ = ["assemble"]
+
+
+def assemble(job: Job, options: Options) -> report.Report:
+    """The report of a job."""
+    found = study(job, options)
+    origin = min((int(t.steps.start.min()) for t in job.timelines.values() if len(t.steps)), default=0)
+    unseen = _unseen_stages(found)
+    stage_rows = stages.stages(job, found.steps)
+    return report.Report(
+        tool=report.Tool(name="bubblescope", version=__version__),
+        inputs=_inputs(job),
+        quality=quality.judge(job, found.views, found.uses, unseen),
+        clock=report.Clock(
+            method=job.clock.method,  # type: ignore[arg-type]
+            offsets_ns={str(rank): offset for rank, offset in job.clock.offsets.items()},
+            error_ns=job.clock.error,
+        ),
+        layout=_layout(job),
+        schedule=_schedule(found),
+        steps=_steps(found, origin),
+        bubble=_bubble(found),
+        pipelines=_pipelines(found),
+        stages=stage_rows,
+        ranks=rank_rows(found),
+        communication=communication.communication(found.views, found.used),
+        imbalance=stages.imbalance(found.steps, stage_rows),
+        worst_bubbles=worst_bubbles(found, origin),
+        findings=(),
+    )
+
+
+def _inputs(job: Job) -> tuple[report.Input, ...]:
+    return tuple(
+        report.Input(
+            path=t.source.path,
+            format=t.source.format,
+            bytes=t.source.bytes,
+            events=t.source.events,
+            rank=rank,
+            rank_source=t.identity.rank_source or "order",
+            device=t.identity.devices[0].name if t.identity.devices and t.on_gpu else None,
+        )
+        for rank, t in job.timelines.items()
+    )
+
+
+def _layout(job: Job) -> report.Layout:
+    plan = job.plan
+    ranks = stages.ranks_at(job)
+    rows = [
+        report.StageRanks(stage=stage, chunk=chunk, ranks=ranks.get(position, ()))
+        for position, held in job.placement.items()
+        for chunk, stage in enumerate(held)
+    ]
+    return report.Layout(
+        world_size=plan.world_size,
+        pp=plan.pp,
+        tp=plan.tp,
+        dp=plan.dp,
+        cp=plan.cp,
+        ep=plan.ep,
+        virtual=job.virtual if plan.pipelines else 1,
+        source=plan.source,
+        missing_ranks=quality.missing_ranks(job),
+        stages=tuple(sorted(rows, key=lambda row: row.stage)) if plan.pipelines else (),
+    )
+
+
+def _unseen_stages(found: Study) -> tuple[int, ...]:
+    """Stages that no recorded rank of any pipeline holds."""
+    if any(step.seen for step in found.steps) or not found.piped:
+        return ()
+    recorded = {view.position for view in found.views.values() if view.position is not None}
+    return tuple(sorted(s for at, held in found.job.placement.items() if at not in recorded for s in held))
+
+
+def _schedule(found: Study) -> report.Schedule:
+    how = next((v.timeline.reconstruction for v in found.views.values() if v.timeline.reconstruction), None)
+    schedule = found.schedule
+    if schedule is None:
+        return report.Schedule(
+            name="unknown" if found.piped else "none", also=(), microbatches=found.microbatches,
+            confidence=0.0 if found.piped else 1.0, runner_up=None, reconstruction=how if found.piped else None,
+            evidence=_evidence(found), departures=(),
+        )  # fmt: skip
+    verdict = schedule.verdict
+    runner_up = verdict.runner_up
+    ranks = [pipeline[0] for pipeline in found.job.plan.pipelines[0]] if found.piped else []
+    return report.Schedule(
+        name=verdict.best.family.name if verdict.best else "unknown",
+        also=verdict.also,
+        microbatches=found.microbatches,
+        confidence=verdict.best.confidence if verdict.best else 0.0,
+        runner_up=report.Guess(name=runner_up.family.name, confidence=runner_up.confidence) if runner_up else None,
+        reconstruction=how,
+        evidence=_evidence(found),
+        departures=tuple(
+            report.Departure(rank=ranks[at], position=d.position, expected=d.expected, found=d.found)
+            for at, d in schedule.departures
+        ),
+    )
+
+
+def _evidence(found: Study) -> tuple[str, ...]:
+    schedule = found.schedule
+    if not found.piped:
+        return ("no pipeline labels, no pipeline group and no messages between stages",)
+    if schedule is None:
+        return ("messages between stages, but no forward or backward could be told",)
+    shape = schedule.shape
+    facts = [
+        f"{schedule.verdict.reason}, compared for p={shape.p} m={shape.m} v={shape.v}",
+        f"{schedule.agreeing} of {schedule.seen} recorded orders (a rank and step each) are alike",
+        f"layout from {found.job.plan.source}",
+    ]
+    if found.theory.problem is not None:
+        facts.append(found.theory.problem)
+    return tuple(facts)
+
+
+def _steps(found: Study, origin: int) -> tuple[report.Step, ...]:
+    rows = []
+    for use in found.uses:
+        here = [view.steps[use.number] for view in found.views.values() if use.number in view.steps]
+        pipelines = [p for p in pipeline_steps(found.job, found.views, use.number) if p.seen] if use.complete else []
+        rows.append(
+            report.Step(
+                step=use.number,
+                complete=use.complete,
+                used=use.used,
+                start_ns=min(step.start for step in here) - origin,
+                end_ns=max(step.end for step in here) - origin,
+                window_ns=round(fmean(p.window.length for p in pipelines)) if pipelines else None,
+                bubble=fmean(p.bubble for p in pipelines) if pipelines else None,
+            )
+        )
+    return tuple(rows)
+
+
+def _bubble(found: Study) -> report.Bubble:
+    whole, owed = found.whole, found.theory
+    per_step = [fmean(p.bubble for p in whole if p.step == n) for n in found.used if any(p.step == n for p in whole)]
+    measured = fmean(per_step) if per_step else None
+    lower, upper = (measured, measured) if measured is not None else missing.interval(found.job, found.steps)
+    return report.Bubble(
+        measured=measured,
+        lower=lower,
+        upper=upper,
+        spread=stdev(per_step) if len(per_step) > 1 else None,
+        formula=owed.formula,
+        formula_source=owed.source,  # type: ignore[arg-type]
+        replay=owed.replay if measured is not None else None,
+        gap=measured - owed.formula if measured is not None and owed.formula is not None else None,
+        ratio_to_ideal=measured / (1 - measured) if measured is not None and measured < 1 else None,
+        span=fmean(p.span_bubble for p in whole) if whole else None,
+        window_ns=round(fmean(p.window.length for p in whole)) if whole else None,
+        trusted=measured is not None,
+        causes=(),
+    )
+
+
+def _pipelines(found: Study) -> tuple[report.Pipeline, ...]:
+    rows = []
+    for number, pipeline in enumerate(found.job.plan.pipelines):
+        mine: Sequence[PipelineStep] = [step for step in found.whole if step.pipeline == number]
+        windows: list[Window] = [step.window for step in mine]
+        rows.append(
+            report.Pipeline(
+                pipeline=number,
+                ranks=tuple(sorted(rank for ranks in pipeline for rank in ranks)),
+                bubble=fmean(step.bubble for step in mine) if mine else None,
+                window_ns=round(fmean(window.length for window in windows)) if windows else None,
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,136 @@
+"""Communication by group and operation: how much, how much of it nothing hides, and how much is waiting.
+
+Of a matched group, transfer is a member's own end minus the latest start of any member; the rest
+of its time it waited for the others. Calls are matched by group and by their order in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.align.pairs import UNKNOWN
+from bubblescope.analyze.ranks import RankView
+from bubblescope.model.columns import Ints, Times
+from bubblescope.model.groups import purpose
+from bubblescope.model.report import Communication, Group
+from bubblescope.model.spans import Spans
+from bubblescope.model.timeline import Messages
+from bubblescope.model.trace import CommArgs
+
+__all__ = ["communication"]
+
+Key = tuple[Group, str]
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Totals of one operation in one group over ranks and steps."""
+
+    calls: int = 0
+    total: int = 0
+    exposed: int = 0
+    transfer: int | None = 0
+    bytes: int | None = 0
+
+
+def communication(views: Mapping[int, RankView], used: Sequence[int]) -> tuple[Communication, ...]:
+    """Means a rank and step, the costliest first."""
+    latest = _latest_starts(views)
+    sums: dict[Key, _Sums] = {}
+    count = 0
+    for rank, view in views.items():
+        rows = [k for k, number in enumerate(view.timeline.steps.number.tolist()) if number in used]
+        count += len(rows)
+        for key, start, end, ready, size in _calls(view, latest[rank], rows):
+            _add(sums.setdefault(key, _Sums()), view, (start, end, ready, size))
+    found = [_mean(key, entry, max(count, 1)) for key, entry in sums.items()]
+    return tuple(sorted(found, key=lambda c: (-c.total_ns, c.group, c.op)))
+
+
+def _add(entry: _Sums, view: RankView, call: tuple[Times, Times, Times, Ints]) -> None:
+    start, end, ready, size = call
+    entry.calls += len(start)
+    entry.total += int(np.sum(end - start))
+    entry.exposed += Spans.of(start, end).minus(view.lanes.busy).total
+    known = bool(np.all(ready != UNKNOWN))
+    moving = int(np.sum((end - np.maximum(start, ready)).clip(0))) if known else None
+    entry.transfer = None if entry.transfer is None or moving is None else entry.transfer + moving
+    total = int(size.sum()) if bool(np.all(size >= 0)) else None
+    entry.bytes = None if entry.bytes is None or total is None else entry.bytes + total
+
+
+def _mean(key: Key, entry: _Sums, count: int) -> Communication:
+    total = entry.total // count
+    transfer = None if entry.transfer is None else entry.transfer // count
+    return Communication(
+        group=key[0],
+        op=key[1],
+        calls=entry.calls / count,
+        total_ns=total,
+        exposed_ns=entry.exposed // count,
+        wait_ns=None if transfer is None else total - transfer,
+        transfer_ns=transfer,
+        bytes=None if entry.bytes is None else entry.bytes // count,
+    )
+
+
+def _calls(view: RankView, latest: Times, steps: Sequence[int]) -> Iterator[tuple[Key, Times, Times, Times, Ints]]:
+    """(key, start, end, latest start of any member, bytes) of a rank's calls, operation by operation."""
+    timeline = view.timeline
+    m = timeline.messages
+    chosen = np.isin(m.step, steps)
+    if chosen.any():
+        mine = m.take(chosen)
+        yield ("pp", "send_recv"), mine.start, mine.end, view.pairing.other[chosen], mine.bytes
+    keys = [_key(call) for call in timeline.calls]
+    c = timeline.collectives
+    inside = np.isin(c.step, steps)
+    for key in sorted(set(keys)):
+        of_key = np.array([k == key for k in keys], bool)[c.call] & inside if len(c) else inside
+        if of_key.any():
+            yield key, c.start[of_key], c.end[of_key], latest[of_key], c.bytes[of_key]
+
+
+def _key(call: CommArgs) -> Key:
+    return purpose(call.description) or "other", call.op
+
+
+def _latest_starts(views: Mapping[int, RankView]) -> dict[int, Times]:
+    """For each collective of each rank the latest start among its members, UNKNOWN where they cannot be matched."""
+    members: dict[tuple[tuple[int, ...], str, str, int, int], list[tuple[int, int]]] = {}
+    for rank, view in views.items():
+        for row, key in _identities(view):
+            members.setdefault(key, []).append((rank, row))
+    result = {rank: np.full(len(view.timeline.collectives), UNKNOWN) for rank, view in views.items()}
+    for key, rows in members.items():
+        start = [int(views[rank].timeline.collectives.start[row]) for rank, row in rows]
+        end = [int(views[rank].timeline.collectives.end[row]) for rank, row in rows]
+        whole = set(key[0]) <= {rank for rank, _ in rows} if key[0] else len(rows) == len(views)
+        if len(rows) > 1 and whole and max(start) <= min(end):
+            for rank, row in rows:
+                result[rank][row] = max(start)
+    return result
+
+
+def _identities(view: RankView) -> Iterator[tuple[int, tuple[tuple[int, ...], str, str, int, int]]]:
+    """(row, what the call is): members of one collective share group, operation, step, and their place in order."""
+    timeline = view.timeline
+    counts: dict[tuple[tuple[int, ...], str, str, int], int] = {}
+    c = timeline.collectives
+    for row, (call, step) in enumerate(zip(c.call.tolist(), c.step.tolist(), strict=True)):
+        args = timeline.calls[call]
+        number = int(timeline.steps.number[step]) if step >= 0 else -1
+        same = (args.ranks, "" if args.ranks else args.group, args.op, number)
+        counts[same] = counts.get(same, 0) + 1
+        yield row, (*same, counts[same])
+
+
+def unpaired(views: Mapping[int, RankView]) -> int:
+    """Sends and receives whose other half should be there and is not."""
+    return sum(
+        int(np.sum((view.pairing.other == UNKNOWN) & (view.timeline.messages.direction != Messages.EITHER)))
+        for view in views.values()
+    )

@@ -1,0 +1,93 @@
+"""Why a rank stood still before an action: when the input that it awaited was sent, and when it arrived.
+
+A gap begins where the previous action ended. Until both sides of the awaited transfer are there it
+is waiting; while the bytes move it is transfer; from then until the action begins the host is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.align.pairs import UNKNOWN, Pairing
+from bubblescope.analyze.steps import RankStep, rows_by
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column
+from bubblescope.model.timeline import Messages, RankTimeline
+
+__all__ = ["Gaps", "find_gaps"]
+
+NEVER = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps(Columns):
+    """The idle stretch before each action of a step, [start, end), split at `ready` and `arrived`.
+
+    `ready` is when both sides of the awaited transfer were there, `arrived` when it was over; both
+    are cut to the stretch. Where `split` is false the peer is unknown, and `ready` equals `arrived`.
+    """
+
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+    ready: Times = column(np.int64)
+    arrived: Times = column(np.int64)
+    split: Bools = column(np.bool_)
+
+
+def find_gaps(timeline: RankTimeline, steps: dict[int, RankStep], pairing: Pairing) -> dict[int, Gaps]:
+    """The gaps of a rank by step; the first action of a step has an empty one."""
+    messages, actions = timeline.messages, timeline.actions
+    received = np.flatnonzero((pairing.action >= 0) & (messages.direction == Messages.RECV))
+    sent = np.flatnonzero(messages.direction == Messages.SEND)
+    if not _sends_block(timeline):
+        sent = sent[:0]
+    received_in = rows_by(actions.step[pairing.action[received]], len(timeline.steps))
+    sent_in = rows_by(messages.step[sent], len(timeline.steps))
+    return {
+        number: _gaps(timeline, step, pairing, received[received_in[k]], sent[sent_in[k]])
+        for k, (number, step) in enumerate(steps.items())
+    }
+
+
+def _gaps(timeline: RankTimeline, step: RankStep, pairing: Pairing, received: Ints, sent: Ints) -> Gaps:
+    actions, messages = step.actions, timeline.messages
+    start = np.concatenate((actions.start[:1], np.maximum.accumulate(actions.end)[:-1]))
+    end = np.maximum(actions.start, start)
+    ready, arrived = np.full(len(actions), NEVER), np.full(len(actions), NEVER)
+    split = np.ones(len(actions), bool)
+    for row, at in _awaited(step, pairing, messages, received, sent):
+        paired = pairing.other[row] != UNKNOWN
+        over = int(messages.end[row])
+        ready[at] = max(ready[at], max(messages.start[row], pairing.other[row]) if paired else over)
+        arrived[at] = max(arrived[at], over)
+        split[at] &= paired or over <= start[at]  # a message that nobody waited for needs no split
+    arrived = arrived.clip(start, end)
+    return Gaps(start, end, ready.clip(start, arrived), arrived, split)
+
+
+def _awaited(
+    step: RankStep, pairing: Pairing, messages: Messages, received: Ints, sent: Ints
+) -> Iterator[tuple[int, int]]:
+    """(message, action of the step) for every message that the rank had to see through before the action."""
+    yield from zip(received.tolist(), np.searchsorted(step.rows, pairing.action[received]).tolist(), strict=True)
+    following = np.searchsorted(step.actions.start, messages.start[sent], "right")
+    yield from (
+        (row, at)
+        for row, at in zip(sent.tolist(), following.tolist(), strict=True)
+        if 0 < at < len(step.actions) and messages.end[row] > step.actions.end[at - 1]
+    )
+
+
+def _sends_block(timeline: RankTimeline) -> bool:
+    """Whether the rank sees every send through before it goes on: no action ever began while a send was under way.
+
+    A few exceptions are forgiven, as profilers end a range a little late.
+    """
+    sent = timeline.messages.take(timeline.messages.direction == Messages.SEND)
+    start = np.sort(timeline.actions.start)
+    following = np.searchsorted(start, sent.start, "right")
+    inside = following < len(start)
+    overtaken = start[following[inside]] < sent.end[inside]
+    return bool(np.mean(overtaken) <= 0.02) if len(overtaken) else False

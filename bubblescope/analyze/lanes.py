@@ -1,0 +1,59 @@
+"""What ran when on one rank, by purpose, over the whole recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.model.columns import Bools
+from bubblescope.model.groups import purpose
+from bubblescope.model.spans import Spans
+from bubblescope.model.timeline import RankTimeline
+
+__all__ = ["Lanes", "lanes_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lanes:
+    """Times at which something of each kind ran; the sets overlap.
+
+    `stray` is compute that belongs to no action, the optimizer's apart; `in_stage` are tensor-,
+    context- and expert-parallel collectives; `unexplained` those whose purpose nobody tells.
+    `busy` is all compute with the optimizer's, `elsewhere` all that no action needed.
+    """
+
+    compute: Spans
+    stray: Spans
+    optimizer: Spans
+    in_stage: Spans
+    dp: Spans
+    unexplained: Spans
+    messages: Spans
+    busy: Spans
+    elsewhere: Spans
+
+
+def lanes_of(timeline: RankTimeline) -> Lanes:
+    """Sort what a rank ran by what it was for."""
+    work, optimizer = timeline.work, timeline.optimizer
+    unowned = work.take(work.action < 0)
+    compute, stray = Spans.of(work.start, work.end), Spans.of(unowned.start, unowned.end)
+    in_stage, unexplained = _shared(timeline, "tp", "cp", "ep"), _shared(timeline, None, "pp")
+    return Lanes(
+        compute=compute,
+        stray=stray,
+        optimizer=optimizer,
+        in_stage=in_stage,
+        dp=_shared(timeline, "dp"),
+        unexplained=unexplained,
+        messages=Spans.of(timeline.messages.start, timeline.messages.end),
+        busy=Spans.join((compute, optimizer)),
+        elsewhere=Spans.join((stray, optimizer, in_stage, unexplained)),
+    )
+
+
+def _shared(timeline: RankTimeline, *kinds: str | None) -> Spans:
+    flags = np.array([purpose(call.description) in kinds for call in timeline.calls], bool)
+    rows: Bools = flags[timeline.collectives.call] if len(flags) else np.zeros(len(timeline.collectives), bool)
+    return Spans.of(timeline.collectives.start[rows], timeline.collectives.end[rows])

@@ -1,0 +1,85 @@
+"""One pipeline in one step: its window, its orders and durations, its bubble."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.analyze.partition import Window
+from bubblescope.analyze.ranks import RankView
+from bubblescope.analyze.steps import RankStep
+from bubblescope.model.actions import Action, Kind, Order
+from bubblescope.model.job import Job
+
+__all__ = ["PipelineStep", "pipeline_steps"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PipelineStep:
+    """The recorded ranks of a pipeline in one step; `steps` and `position` by rank."""
+
+    pipeline: int
+    step: int
+    window: Window
+    steps: Mapping[int, RankStep]
+    position: Mapping[int, int]
+    seen: bool
+
+    @property
+    def useful(self) -> dict[int, int]:
+        """Useful nanoseconds of each rank."""
+        return {rank: step.useful.total for rank, step in self.steps.items()}
+
+    @property
+    def bubble(self) -> float:
+        """1 - mean useful / window over the recorded ranks (D1)."""
+        return 1 - float(np.mean(list(self.useful.values()))) / self.window.length
+
+    @property
+    def span_bubble(self) -> float:
+        """The same over the longest rank's own span (D3; Zero Bubble, arXiv 2401.10241, section 5.3)."""
+        spans = [int(s.actions.end.max() - s.actions.start.min()) for s in self.steps.values()]
+        return 1 - float(np.mean(list(self.useful.values()))) / max(spans)
+
+    @property
+    def orders(self) -> dict[int, Order]:
+        """The order of each position; its first rank speaks for the tensor-parallel others."""
+        return {self.position[rank]: self.steps[rank].order for rank in sorted(self.steps, reverse=True)}
+
+    def durations(self) -> dict[Action, float]:
+        """Useful nanoseconds of every action, the mean over the ranks that share it."""
+        total: dict[Action, list[int]] = {}
+        for step in self.steps.values():
+            for action, length in zip(step.order, step.durations().tolist(), strict=True):
+                total.setdefault(action, []).append(length)
+        return {action: sum(lengths) / len(lengths) for action, lengths in total.items()}
+
+
+def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list[PipelineStep]:
+    """The pipelines of a job in the step of that number."""
+    result = []
+    for pipeline, positions in enumerate(job.plan.pipelines):
+        here = {r: v.steps[number] for r, v in views.items() if v.pipeline == pipeline and number in v.steps}
+        here = {rank: step for rank, step in here.items() if len(step.rows)}
+        if here:
+            position = {rank: at for at, ranks in enumerate(positions) for rank in ranks if rank in here}
+            seen = len(set(position.values())) == len(positions)
+            result.append(PipelineStep(pipeline, number, _window(here), here, position, seen))
+    return result
+
+
+def _window(steps: Mapping[int, RankStep]) -> Window:
+    """From the first action's start to the last action's end.
+
+    Every action follows the first forward of stage 0, and every backward precedes the last backward of
+    stage 0: where no weight gradient trails behind, the ranks of stage 0 have both ends on their own
+    clock, and the window does not depend on how the clocks are aligned.
+    """
+    split = any(np.any(step.actions.kind == Kind.W) for step in steps.values())
+    backward = any(np.any(step.actions.kind == Kind.B) for step in steps.values())
+    ends = {r: s for r, s in steps.items() if np.any(s.actions.stage == 0)} if backward and not split else {}
+    ends = ends or dict(steps)
+    start = min(int(step.actions.start.min()) for step in ends.values())
+    return Window(start, max(int(step.actions.end.max()) for step in ends.values()))

@@ -1,0 +1,104 @@
+"""How far the data carries: what is missing, what nobody explains, and the verdict on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bubblescope.analyze.communication import unpaired
+from bubblescope.analyze.missing import ASSUMPTION
+from bubblescope.analyze.ranks import RankView
+from bubblescope.analyze.steps import StepUse
+from bubblescope.model.job import Job
+from bubblescope.model.report import Quality
+from bubblescope.model.trace import Finding
+
+__all__ = ["judge", "missing_ranks"]
+
+EXPLAINED = 0.9
+"""Below this share of compute inside actions the numbers are degraded (docs/definitions.md)."""
+
+
+def missing_ranks(job: Job) -> tuple[int, ...]:
+    """Ranks of the job that nobody recorded."""
+    return tuple(rank for rank in range(job.plan.world_size) if rank not in job.timelines)
+
+
+def judge(job: Job, views: Mapping[int, RankView], uses: Sequence[StepUse], unseen: Sequence[int]) -> Quality:
+    """The verdict and everything that a reader must know; `unseen` are stages that no rank recorded."""
+    findings = [f for timeline in job.timelines.values() for f in timeline.findings]
+    findings += job.findings
+    piped = bool(job.plan.pipelines)
+    found = [
+        _missing(job, unseen),
+        _incomplete(uses) if piped else None,
+        _unlabelled(job) if piped else None,
+        _unexplained(views, uses) if piped else None,
+        _unpaired(views) if piped and not missing_ranks(job) else None,
+        _unaligned(job),
+    ]
+    findings += [finding for finding in found if finding is not None]
+    degrading = {"unexplained-work", "unlabelled", "lost-kernels"}
+    degraded = bool(unseen) or any(f.code in degrading and f.severity != "info" for f in findings)
+    return Quality(verdict="degraded" if degraded else "ok", findings=tuple(findings))
+
+
+def _missing(job: Job, unseen: Sequence[int]) -> Finding | None:
+    ranks = missing_ranks(job)
+    if not ranks:
+        return None
+    some = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
+    message = f"{len(ranks)} of {job.plan.world_size} ranks were not recorded: {some}"
+    if unseen:
+        stages = ", ".join(map(str, unseen))
+        return Finding("missing-ranks", "warning", f"{message}; stages {stages} are unseen, so {ASSUMPTION}")
+    return Finding("missing-ranks", "info", message)
+
+
+def _incomplete(uses: Sequence[StepUse]) -> Finding | None:
+    left = [use.number for use in uses if not use.complete]
+    if not left:
+        return None
+    steps = ", ".join(map(str, left[:8])) + (", ..." if len(left) > 8 else "")
+    message = f"{len(left)} of {len(uses)} steps lack actions and are left out: {steps}"
+    return Finding("incomplete-steps", "warning", message)
+
+
+def _unlabelled(job: Job) -> Finding | None:
+    ranks = [rank for rank, t in job.timelines.items() if not len(t.actions)]
+    if not ranks:
+        return None
+    some = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
+    message = (
+        f"no forward or backward could be told on rank {some}: neither labels nor autograd numbers are there. "
+        "Record CPU activities too, or name the work with torch.profiler.record_function('PP:<stage>F<micro-batch>')"
+    )
+    return Finding("unlabelled", "warning", message)
+
+
+def _unexplained(views: Mapping[int, RankView], uses: Sequence[StepUse]) -> Finding | None:
+    used = {use.number for use in uses if use.used}
+    owned = total = 0
+    for view in views.values():
+        for number, step in view.steps.items():
+            if number in used and len(step.actions):
+                lo, hi = int(step.actions.start.min()), int(step.actions.end.max())
+                owned += step.compute.total
+                total += view.lanes.compute.clip(lo, hi).total
+    if not total or owned / total >= EXPLAINED:
+        return None
+    message = f"only {owned / total:.0%} of the compute inside the pipeline belongs to a known action"
+    return Finding("unexplained-work", "warning", message)
+
+
+def _unpaired(views: Mapping[int, RankView]) -> Finding | None:
+    halves = unpaired(views)
+    if not halves:
+        return None
+    return Finding("unpaired-p2p", "info", f"{halves} sends and receives have no partner in the traces")
+
+
+def _unaligned(job: Job) -> Finding | None:
+    if len(job.timelines) < 2 or job.clock.method != "none":
+        return None
+    message = "the files hold no absolute times, so ranks cannot be compared moment by moment"
+    return Finding("clock-uncertain", "warning", message)

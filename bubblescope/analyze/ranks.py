@@ -1,0 +1,42 @@
+"""Everything about one rank that the analyses share, made once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bubblescope.align.pairs import Pairing, pair
+from bubblescope.analyze.gaps import Gaps, find_gaps
+from bubblescope.analyze.lanes import Lanes, lanes_of
+from bubblescope.analyze.steps import RankStep, rank_steps
+from bubblescope.model.job import Job
+from bubblescope.model.timeline import RankTimeline
+
+__all__ = ["RankView", "views"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankView:
+    """A rank's timeline, its steps and gaps by step number, its lanes, the ends of its messages.
+
+    `pipeline` and `position` are None on a rank that is in no pipeline.
+    """
+
+    timeline: RankTimeline
+    pipeline: int | None
+    position: int | None
+    steps: dict[int, RankStep]
+    gaps: dict[int, Gaps]
+    lanes: Lanes
+    pairing: Pairing
+
+
+def views(job: Job) -> dict[int, RankView]:
+    """The views of all ranks of a job."""
+    place, pairings = job.plan.place_of(), pair(job)
+    result = {}
+    for rank, timeline in job.timelines.items():
+        pipeline, position = place.get(rank, (None, None))
+        steps = rank_steps(timeline)
+        gaps = find_gaps(timeline, steps, pairings[rank])
+        result[rank] = RankView(timeline, pipeline, position, steps, gaps, lanes_of(timeline), pairings[rank])
+    return result

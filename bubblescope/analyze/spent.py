@@ -1,0 +1,119 @@
+"""Where each rank's time went, means over the used steps, and the longest gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from bubblescope.analyze.partition import Outside, Partition, Window, outside, partition, whole_step
+from bubblescope.analyze.pipeline import PipelineStep
+from bubblescope.analyze.ranks import RankView
+from bubblescope.analyze.stages import phase_of
+from bubblescope.analyze.study import Study
+from bubblescope.model import report
+
+__all__ = ["rank_rows", "worst_bubbles"]
+
+WORST = 5
+"""How many of the longest gaps are named."""
+
+
+def rank_rows(found: Study) -> tuple[report.Rank, ...]:
+    """The partition of every recorded rank."""
+    by_rank: dict[int, list[PipelineStep]] = {}
+    for step in found.steps:
+        for rank in step.steps:
+            by_rank.setdefault(rank, []).append(step)
+    return tuple(
+        _in_pipeline(found, view, by_rank[rank]) if rank in by_rank else _alone(found, view)
+        for rank, view in found.views.items()
+    )
+
+
+def _in_pipeline(found: Study, view: RankView, steps: list[PipelineStep]) -> report.Rank:
+    spent = _Spent([], [], [])
+    for pipeline_step in steps:
+        step = pipeline_step.steps[view.timeline.rank]
+        window = pipeline_step.window.around(int(step.actions.start.min()), int(step.actions.end.max()))
+        part = partition(view.lanes, step, window, view.gaps[step.step])
+        spent.parts.append(part)
+        spent.outside.append(outside(view.lanes, [Window(step.start, window.start), Window(window.end, step.end)]))
+        spent.bubbles.append(1 - (part.compute + part.in_stage_comm) / window.length)
+    return _row(found, view, spent)
+
+
+def _alone(found: Study, view: RankView) -> report.Rank:
+    """A rank without a pipeline: the window is the step."""
+    steps = [step for number, step in view.steps.items() if number in found.used] or list(view.steps.values())
+    parts = [whole_step(view.lanes, Window(step.start, step.end)) for step in steps]
+    return _row(found, view, _Spent(parts, [], []))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """A rank's time, step by step; `bubbles` is empty without a pipeline."""
+
+    parts: list[Partition]
+    outside: list[Outside]
+    bubbles: list[float]
+
+
+def _row(found: Study, view: RankView, spent: _Spent) -> report.Rank:
+    """Means of the parts; the window is their sum, so that it still adds up to the nanosecond."""
+    mean = {name: _mean([getattr(part, name) for part in spent.parts]) for name in _PARTS}
+    split = all(part.split for part in spent.parts)
+    piped = bool(spent.bubbles)
+    return report.Rank(
+        rank=view.timeline.rank,
+        stages=found.job.placement.get(view.position, ()) if piped and view.position is not None else (),
+        pipeline=view.pipeline if piped else None,
+        window_ns=sum(mean.values()),
+        compute_ns=mean["compute"],
+        in_stage_comm_ns=mean["in_stage_comm"],
+        dp_ns=mean["dp"],
+        pp_ns=mean["pp_transfer"] + mean["pp_wait"],
+        pp_transfer_ns=mean["pp_transfer"] if split else None,
+        pp_wait_ns=mean["pp_wait"] if split else None,
+        host_ns=mean["host"],
+        other_ns=mean["other"],
+        bubble=fmean(spent.bubbles) if piped else None,
+        outside=report.Outside(
+            dp_ns=_mean([rest.dp for rest in spent.outside]),
+            optimizer_ns=_mean([rest.optimizer for rest in spent.outside]),
+            host_ns=_mean([rest.host for rest in spent.outside]),
+            other_ns=_mean([rest.other for rest in spent.outside]),
+        ),
+    )
+
+
+_PARTS = ("compute", "in_stage_comm", "dp", "pp_transfer", "pp_wait", "host", "other")
+
+
+def _mean(values: list[int]) -> int:
+    return round(fmean(values)) if values else 0
+
+
+def worst_bubbles(found: Study, origin: int) -> tuple[report.WorstBubble, ...]:
+    """The longest gaps before an action over all ranks and used steps, longest first."""
+    return tuple(sorted(_gaps(found, origin), key=lambda gap: -gap.duration_ns)[:WORST])
+
+
+def _gaps(found: Study, origin: int) -> Iterator[report.WorstBubble]:
+    for pipeline_step in found.steps:
+        for rank, step in pipeline_step.steps.items():
+            gaps, order = found.views[rank].gaps[step.step], step.order
+            length = gaps.end - gaps.start
+            for at in np.argsort(-length)[:WORST]:
+                if length[at] > 0:
+                    yield report.WorstBubble(
+                        rank=rank,
+                        stage=order[at].stage,
+                        step=step.step,
+                        start_ns=int(gaps.start[at]) - origin,
+                        duration_ns=int(length[at]),
+                        before=str(order[at]),
+                        phase=phase_of(step, pipeline_step.window, int(gaps.start[at])),
+                    )

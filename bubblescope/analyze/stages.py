@@ -1,0 +1,139 @@
+"""What each stage costs, how long its ranks stand idle in each phase, and how unevenly work is spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean, median_low
+
+import numpy as np
+
+from bubblescope.analyze.partition import Window
+from bubblescope.analyze.pipeline import PipelineStep
+from bubblescope.analyze.steps import RankStep
+from bubblescope.model import report
+from bubblescope.model.actions import Kind
+from bubblescope.model.job import Job
+
+__all__ = ["imbalance", "phase_of", "phases", "ranks_at", "stages"]
+
+
+def phases(step: RankStep, window: Window) -> tuple[int, int, int]:
+    """Idle nanoseconds of a rank in warm-up, steady state and cool-down; they add up to window - useful.
+
+    Warm-up ends where its first backward starts, cool-down begins where its last forward ends.
+    """
+    warm, cool = _borders(step, window)
+    useful = step.useful
+    edges = (window.start, warm, cool, window.end)
+    idle = [(hi - lo) - useful.clip(lo, hi).total for lo, hi in pairwise(edges)]
+    return idle[0], idle[1], idle[2]
+
+
+def phase_of(step: RankStep, window: Window, moment: int) -> report.Phase:
+    """The phase that a moment lies in."""
+    warm, cool = _borders(step, window)
+    return "warmup" if moment < warm else "steady" if moment < cool else "cooldown"
+
+
+def _borders(step: RankStep, window: Window) -> tuple[int, int]:
+    forward = step.actions.kind == Kind.F
+    backward = (step.actions.kind == Kind.B) | (step.actions.kind == Kind.I)
+    warm = int(step.actions.start[backward].min(initial=window.end))
+    cool = int(step.actions.end[forward].max(initial=window.start))
+    warm = min(max(warm, window.start), window.end)
+    return warm, min(max(cool, warm), window.end)
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What is gathered of a stage over steps and ranks."""
+
+    lengths: dict[Kind, list[int]] = field(default_factory=dict)
+    work: list[int] = field(default_factory=list)
+    bubble: list[float] = field(default_factory=list)
+    idle: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+def stages(job: Job, steps: Sequence[PipelineStep]) -> tuple[report.Stage, ...]:
+    """Means a micro-batch and step of every stage that was recorded."""
+    sums: dict[int, _Sums] = {}
+    for pipeline_step in steps:
+        for step in pipeline_step.steps.values():
+            _gather(sums, pipeline_step, step)
+    place = {stage: (chunk, at) for at, held in job.placement.items() for chunk, stage in enumerate(held)}
+    holders = ranks_at(job)
+    return tuple(
+        _stage(stage, place[stage][0], holders.get(place[stage][1], ()), sums[stage])
+        for stage in sorted(sums)
+        if stage in place
+    )
+
+
+def _gather(sums: dict[int, _Sums], pipeline_step: PipelineStep, step: RankStep) -> None:
+    window = pipeline_step.window.around(int(step.actions.start.min()), int(step.actions.end.max()))
+    durations, idle = step.durations(), phases(step, window)
+    bubble = 1 - step.useful.total / window.length
+    for stage in np.unique(step.actions.stage).tolist():
+        mine = step.actions.stage == stage
+        entry = sums.setdefault(stage, _Sums())
+        for kind in np.unique(step.actions.kind[mine]).tolist():
+            lengths = durations[mine & (step.actions.kind == kind)]
+            entry.lengths.setdefault(Kind(kind), []).extend(lengths.tolist())
+        entry.work.append(int(durations[mine].sum()))
+        entry.bubble.append(bubble)
+        entry.idle.append(idle)
+
+
+def ranks_at(job: Job) -> dict[int, tuple[int, ...]]:
+    """All ranks of each position, over the pipelines."""
+    result: dict[int, tuple[int, ...]] = {}
+    for pipeline in job.plan.pipelines:
+        for position, ranks in enumerate(pipeline):
+            result[position] = tuple(sorted((*result.get(position, ()), *ranks)))
+    return result
+
+
+def _stage(stage: int, chunk: int, ranks: tuple[int, ...], sums: _Sums) -> report.Stage:
+    mean = {kind: round(fmean(lengths)) for kind, lengths in sums.lengths.items()}
+    warmup, steady, cooldown = (round(fmean(part)) for part in zip(*sums.idle, strict=True))
+    return report.Stage(
+        stage=stage,
+        chunk=chunk,
+        ranks=ranks,
+        forward_ns=mean.get(Kind.F),
+        backward_ns=mean.get(Kind.B, mean.get(Kind.I)),
+        weight_ns=mean.get(Kind.W),
+        work_ns=round(fmean(sums.work)),
+        bubble=fmean(sums.bubble),
+        warmup_ns=warmup,
+        steady_ns=steady,
+        cooldown_ns=cooldown,
+    )
+
+
+def imbalance(steps: Sequence[PipelineStep], found: Sequence[report.Stage]) -> report.Imbalance:
+    """The heaviest stage against the mean stage, the heaviest replica against the lower median of its stage."""
+    if not found:
+        return report.Imbalance(stage_ratio=None, slowest_stage=None, replica_ratio=None, stragglers=())
+    slowest = max(found, key=lambda stage: stage.work_ns)
+    mean = fmean(stage.work_ns for stage in found)
+    return report.Imbalance(
+        stage_ratio=slowest.work_ns / mean if mean else None,
+        slowest_stage=slowest.stage,
+        replica_ratio=_replica_ratio(steps),
+        stragglers=(),
+    )
+
+
+def _replica_ratio(steps: Sequence[PipelineStep]) -> float | None:
+    by_rank: dict[tuple[int, int], list[int]] = {}
+    for step in steps:
+        for rank, useful in step.useful.items():
+            by_rank.setdefault((step.position[rank], rank), []).append(useful)
+    by_position: dict[int, list[float]] = {}
+    for (position, _), lengths in by_rank.items():
+        by_position.setdefault(position, []).append(fmean(lengths))
+    ratios = [max(means) / median_low(means) for means in by_position.values() if len(means) > 1 and median_low(means)]
+    return max(ratios, default=None)

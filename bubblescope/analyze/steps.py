@@ -1,0 +1,142 @@
+"""A rank in one step: its actions, their useful time; and which steps are complete and used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.align.resolve import in_stage
+from bubblescope.model.actions import Action, Kind, Order
+from bubblescope.model.columns import Ints, Times
+from bubblescope.model.options import StepRange
+from bubblescope.model.spans import Spans, union_by_owner
+from bubblescope.model.timeline import Actions, RankTimeline
+
+__all__ = ["RankStep", "StepUse", "choose", "microbatches", "rank_steps", "rows_by"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankStep:
+    """What one rank did in one step.
+
+    `rows` are rows of the rank's `Actions`; `useful` is the union of their work and of the
+    stage's own collectives; `start` and `end` are those of the step on this rank.
+    """
+
+    rank: int
+    step: int
+    start: int
+    end: int
+    rows: Ints
+    actions: Actions
+    compute: Spans
+    in_stage: Spans
+    parts: tuple[Ints, Times, Times]  # (row of `actions`, start, end): useful time by action
+
+    @property
+    def useful(self) -> Spans:
+        """Compute and the stage's own collectives, each instant once."""
+        return Spans.join((self.compute, self.in_stage))
+
+    @property
+    def order(self) -> Order:
+        """The actions in the order of their start."""
+        a = self.actions
+        columns = zip(a.stage.tolist(), a.kind.tolist(), a.microbatch.tolist(), strict=True)
+        return tuple(Action(stage, Kind(kind), i) for stage, kind, i in columns)
+
+    def durations(self) -> Times:
+        """Nanoseconds of each action; an instant that several share is divided equally among them."""
+        row, start, end = self.parts
+        edges = np.unique(np.concatenate((start, end)))
+        if len(edges) < 2:
+            return np.zeros(len(self.rows), np.int64)
+        begun, ended = (np.searchsorted(np.sort(x), edges[:-1], "right") for x in (start, end))
+        depth = begun - ended
+        share = np.where(depth > 0, np.diff(edges) / np.maximum(depth, 1), 0.0)
+        elapsed = np.concatenate(([0.0], np.cumsum(share)))
+        at = np.searchsorted(edges, start), np.searchsorted(edges, end)
+        total = np.bincount(row, weights=elapsed[at[1]] - elapsed[at[0]], minlength=len(self.rows))
+        return np.rint(total).astype(np.int64)
+
+
+def rank_steps(timeline: RankTimeline) -> dict[int, RankStep]:
+    """The steps of a rank by number."""
+    result = {}
+    by_step = rows_by(timeline.actions.step, len(timeline.steps))
+    owned = timeline.work.take(timeline.work.action >= 0)
+    shared = timeline.collectives.take(in_stage(timeline) & (timeline.collectives.action >= 0))
+    work_by_step = rows_by(timeline.actions.step[owned.action], len(timeline.steps))
+    shared_by_step = rows_by(timeline.actions.step[shared.action], len(timeline.steps))
+    for k, number in enumerate(timeline.steps.number.tolist()):
+        rows, work, comm = by_step[k], owned.take(work_by_step[k]), shared.take(shared_by_step[k])
+        place = np.searchsorted(rows, np.concatenate((work.action, comm.action)))
+        start, end = np.concatenate((work.start, comm.start)), np.concatenate((work.end, comm.end))
+        result[number] = RankStep(
+            rank=timeline.rank,
+            step=number,
+            start=int(timeline.steps.start[k]),
+            end=int(timeline.steps.end[k]),
+            rows=rows,
+            actions=timeline.actions.take(rows),
+            compute=Spans.of(work.start, work.end),
+            in_stage=Spans.of(comm.start, comm.end),
+            parts=union_by_owner(place, start, end),
+        )
+    return result
+
+
+def rows_by(key: Ints, count: int) -> list[Ints]:
+    """Rows of each key 0..count-1, in their order."""
+    order = np.argsort(key, kind="stable")
+    edges = np.searchsorted(key[order], np.arange(count + 1))
+    return [order[edges[k] : edges[k + 1]] for k in range(count)]
+
+
+def microbatches(steps: Iterable[RankStep]) -> int | None:
+    """Micro-batches a step: the number of forwards that a stage runs most often; a tie takes the larger."""
+    counts: Counter[int] = Counter()
+    for step in steps:
+        stages = step.actions.stage[step.actions.kind == Kind.F]
+        counts.update(np.unique(stages, return_counts=True)[1].tolist())
+    return max(counts, key=lambda m: (counts[m], m), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class StepUse:
+    """A step of the job, whether every rank has all of its actions, and whether means take it."""
+
+    number: int
+    complete: bool
+    used: bool
+
+
+def choose(steps: Mapping[int, Mapping[int, RankStep]], wanted: StepRange, m: int | None) -> list[StepUse]:
+    """Judge every step by its counts of actions; without micro-batches (m None) by being there on all ranks.
+
+    Means take the complete steps; the first is left out where at least two others remain, unless
+    the user chose the steps.
+    """
+    usual = {rank: None if m is None else _usual_count(mine.values(), m) for rank, mine in steps.items()}
+    numbers = sorted({number for mine in steps.values() for number in mine})
+    complete = [
+        n for n in numbers if all(n in mine and usual[r] in {None, len(mine[n].rows)} for r, mine in steps.items())
+    ]
+    used = [n for n in complete if n in wanted]
+    if wanted == StepRange() and len(used) > 2:
+        used = used[1:]
+    return [StepUse(n, n in complete, n in used) for n in numbers]
+
+
+def _usual_count(steps: Iterable[RankStep], m: int) -> int:
+    """How many actions a whole step of a rank has: the most common count among steps with all forwards."""
+    counts = Counter(len(step.rows) for step in steps if _has_all_forwards(step, m))
+    return max(counts, key=lambda n: (counts[n], n), default=-1)
+
+
+def _has_all_forwards(step: RankStep, m: int) -> bool:
+    stages = np.unique(step.actions.stage)
+    return int(np.sum(step.actions.kind == Kind.F)) == m * len(stages) > 0

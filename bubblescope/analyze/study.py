@@ -1,0 +1,63 @@
+"""What an analysis works out before any of it is put into words: views, used steps, schedule, theory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bubblescope.analyze.pipeline import PipelineStep, pipeline_steps
+from bubblescope.analyze.ranks import RankView, views
+from bubblescope.analyze.steps import StepUse, choose, microbatches
+from bubblescope.analyze.theory import Schedule, Theory, find_schedule, theory
+from bubblescope.model.job import Job
+from bubblescope.model.options import Options
+
+__all__ = ["Study", "study"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """A job, taken apart.
+
+    `steps` are the pipelines of the used steps; `schedule` is None where there is no pipeline or
+    no action; `microbatches` is m, None where nothing tells it.
+    """
+
+    job: Job
+    views: Mapping[int, RankView]
+    uses: Sequence[StepUse]
+    steps: Sequence[PipelineStep]
+    microbatches: int | None
+    schedule: Schedule | None
+    theory: Theory
+
+    @property
+    def used(self) -> list[int]:
+        """Numbers of the used steps."""
+        return [use.number for use in self.uses if use.used]
+
+    @property
+    def piped(self) -> bool:
+        """Whether the job has a pipeline."""
+        return bool(self.job.plan.pipelines)
+
+    @property
+    def whole(self) -> list[PipelineStep]:
+        """The pipelines of used steps of which every stage was recorded."""
+        return [step for step in self.steps if step.seen]
+
+
+def study(job: Job, options: Options) -> Study:
+    """Work out everything that the report rests on."""
+    seen = views(job)
+    members = {rank: view.steps for rank, view in seen.items()}
+    piped = {rank: steps for rank, steps in members.items() if seen[rank].pipeline is not None}
+    m = None
+    if piped:
+        m = options.microbatches or microbatches(step for steps in piped.values() for step in steps.values())
+    uses = choose(piped or members, options.steps, m)
+    numbers = [use.number for use in uses if use.used]
+    steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
+    schedule = find_schedule(job, steps, m, options.schedule) if steps and m else None
+    owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
+    return Study(job, seen, uses, steps, m, schedule, owed)
