@@ -56,12 +56,12 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
     call = _calls(backward, cuts, segment)
     linked = partner >= 0
-    linked[linked] = _in_main_segment(call[linked], segment[linked])
     if not linked.any():
         return Blocks.empty()
+    linked[linked] = _in_main_segment(call[linked], segment[linked])
     group, low, high = _forward_ranges(call[linked], forward, partner[linked])
     if len(cuts):
-        low, high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
+        high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
     return _assemble(backward, call, group, low, high)
 
 
@@ -175,18 +175,18 @@ def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> tuple[dict[int, 
     return dict(zip(calls.tolist(), link.tolist(), strict=True)), joined.start, joined.end
 
 
-def _stretch(low: Times, high: Times, forward: Ops, borders: Times) -> tuple[Times, Times]:
-    """Let a forward take in what else its stretch between two borders holds: layers that need no gradient.
+def _stretch(low: Times, high: Times, forward: Ops, borders: Times) -> Times:
+    """Ends of the forwards, each drawn out over what follows it before the next border: work that needs no gradient.
 
-    A stretch with more than one forward is left as it is, as nothing tells where one ends.
+    Starts stay, as what precedes a forward may be the loading of its data. A stretch with more
+    than one forward is left as it is, as nothing tells where one ends.
     """
     mine, every = np.searchsorted(borders, low, "right"), np.searchsorted(borders, forward.start, "right")
     alone = np.bincount(mine, minlength=len(borders) + 1)[mine] == 1
-    first = np.full(len(borders) + 1, np.iinfo(np.int64).max)
     last = np.full(len(borders) + 1, np.iinfo(np.int64).min)
-    np.minimum.at(first, every, forward.start)
     np.maximum.at(last, every, forward.end)
-    return np.where(alone, np.minimum(low, first[mine]), low), np.where(alone, np.maximum(high, last[mine]), high)
+    result: Times = np.where(alone, np.maximum(high, last[mine]), high)
+    return result
 
 
 def _assemble(backward: Ops, call: Ints, link_of: dict[int, int], low: Times, high: Times) -> Blocks:
