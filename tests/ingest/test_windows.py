@@ -154,3 +154,49 @@ def test_columns_are_arrays_of_their_own(save):
     """Nothing of a file's text stays alive behind the columns."""
     trace = read(save([{"ph": "X", "cat": "cpu_op", "name": "op", "ts": 1}]))
     assert all(isinstance(column, np.ndarray) for column in vars(trace.ops).values())
+
+
+def test_cut_gzip_says_so(save):
+    """A gzip stream that is cut off is named as such, with both positions, not as broken JSON."""
+    events = [{"ph": "X", "cat": "cpu_op", "name": f"op {number}", "ts": number} for number in range(3000)]
+    packed = gzip.compress(json.dumps(events).encode())
+    path = save(packed[: len(packed) // 2], "cut.json.gz")
+    with pytest.raises(
+        InputError, match=rf"the gzip stream is cut off: .* byte {len(packed) // 2} \(byte \d+ of"
+    ) as caught:
+        read(path, window=1000)
+    assert str(path) in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("bad", ['say "hi" to', "a\nb", "C:\\Users", '"'])
+def test_a_broken_event_ends_the_reading(save, bad):
+    """Damage is found where it is, not after the rest of the file was read into memory to look for a border."""
+    events = [{"ph": "X", "cat": "cpu_op", "name": f"op {number}", "ts": number} for number in range(3000)]
+    seen: list[int] = []
+    with pytest.raises(InputError, match="broken JSON at byte"):
+        read(save(json.dumps(events).replace("op 20", bad)), window=1000, progress=seen.append)
+    assert seen[-1] < 5000
+
+
+@pytest.mark.parametrize("depth", [100, 5000, 100_000])
+@pytest.mark.parametrize("place", ["args", "distributedInfo", "other"])
+def test_deep_nesting(save, place, depth):
+    """Values nested to any depth are stepped over, or are an InputError where they would have to be decoded."""
+    deep = "[" * depth + "]" * depth
+    event = f'{{"ph": "X", "cat": "cpu_op", "name": "op", "ts": 1, "args": {{"x": {deep if place == "args" else 1}}}}}'
+    path = save(f'{{"{place}": {1 if place == "args" else deep}, "traceEvents": [{event}]}}')
+    if place == "args" and depth > 100:
+        with pytest.raises(InputError, match="nesting"):
+            read(path)
+    else:
+        assert len(read(path).ops) == 1
+
+
+def test_lists_of_objects_in_arguments(save):
+    """Windows that end within a list of objects are cut at the event before it."""
+    rows = [{"ph": 1, "a": "},{"} for _ in range(50)]
+    events = [{"ph": "X", "cat": "cpu_op", "name": "op", "ts": number, "args": {"rows": rows}} for number in range(40)]
+    path = save(events)
+    for window in (3000, 5000, 8000):
+        assert read(path, window=window).ops.start.tolist() == [number * 1000 for number in range(40)]
