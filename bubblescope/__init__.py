@@ -1,5 +1,53 @@
-"""bubblescope: how much GPU time a pipeline-parallel run loses to bubbles, against theory, and why."""
+"""bubblescope: how much GPU time a pipeline-parallel run loses to bubbles, against theory, and why.
+
+`bubblescope.analyze(["traces/"])` returns an Analysis: `report.bubble.measured` is the share of the
+pipeline window that is bubble, `ranks` a DataFrame of where each rank's time went.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from bubblescope._version import __version__
+from bubblescope.errors import BubblescopeError, InputError, UndecidedError, UsageError
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from bubblescope.engine import analyze, load
+    from bubblescope.model.analysis import Analysis
+    from bubblescope.model.options import LabelRule, Options, StepRange
+    from bubblescope.model.report import Report
+
+__all__ = [
+    "Analysis",
+    "BubblescopeError",
+    "InputError",
+    "LabelRule",
+    "Options",
+    "Report",
+    "StepRange",
+    "UndecidedError",
+    "UsageError",
+    "__version__",
+    "analyze",
+    "load",
+]
+
+# Where the names come from that bring numpy along: imported when first asked for, as a command
+# line that only prints its help should not wait for them.
+_LAZY = {
+    "Analysis": "bubblescope.model.analysis",
+    "LabelRule": "bubblescope.model.options",
+    "Options": "bubblescope.model.options",
+    "Report": "bubblescope.model.report",
+    "StepRange": "bubblescope.model.options",
+    "analyze": "bubblescope.engine",
+    "load": "bubblescope.engine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'bubblescope' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return getattr(import_module(_LAZY[name]), name)

@@ -1,7 +1,7 @@
 """Which rank stands where: pp, tp, dp, cp, ep, and the position of each rank in its pipeline.
 
 What is asked first wins: what the user states, the descriptions of process groups, the stages in
-labels, the peers of messages, and last, where messages have no peers, the order of the ranks.
+labels, the peers of messages, and last, where messages have no peers, how many each rank has.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from bubblescope.align.unnamed import by_counting
 from bubblescope.errors import UsageError
 from bubblescope.model.groups import Purpose, purpose
 from bubblescope.model.job import Pipeline, Plan
@@ -19,6 +20,7 @@ from bubblescope.model.trace import Finding
 
 __all__ = ["plan"]
 
+ASSUMED = "rank order, assumed"
 Timelines = Mapping[int, RankTimeline]
 Groups = Mapping[int, Mapping[Purpose, tuple[int, ...]]]
 
@@ -43,7 +45,7 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         pp=pp,
         source=source,
         pipelines=pipelines,
-        findings=_conflicts(groups, options),
+        findings=(*_conflicts(groups, options), *_assumption(source)),
         **_completed(world, pp, degree, pipelines),
     )
 
@@ -116,8 +118,10 @@ def _by_evidence(timelines: Timelines, world: int, options: Options) -> tuple[tu
     peers = _by_peers(timelines, talking)
     if peers:
         return peers, "message peers"
-    # Nobody names a peer (gloo): one pipeline over all ranks, in their order.
-    return (tuple((rank,) for rank in range(world)),) if world > 1 else (), "rank order"
+    counted = by_counting(timelines, world)
+    if counted is not None:
+        return counted, "message counts"
+    return (tuple((rank,) for rank in range(world)),), ASSUMED
 
 
 def _by_stages(stages: Mapping[int, tuple[int, ...]], options: Options) -> tuple[Pipeline, ...]:
@@ -158,6 +162,16 @@ def _conflicts(groups: Groups, options: Options) -> tuple[Finding, ...]:
             message = f"--{name} {stated} contradicts the process groups of the trace, which say {described}"
             found.append(Finding("metadata-conflict", "warning", message))
     return tuple(found)
+
+
+def _assumption(source: str) -> tuple[Finding, ...]:
+    if source != ASSUMED:
+        return ()
+    message = (
+        "nothing tells which ranks form a pipeline, so all ranks are taken as one, in their order; "
+        "state --pp, --tp and --dp if that is wrong"
+    )
+    return (Finding("layout-assumed", "warning", message),)
 
 
 def _completed(

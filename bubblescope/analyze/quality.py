@@ -37,7 +37,7 @@ def judge(job: Job, views: Mapping[int, RankView], uses: Sequence[StepUse], unse
         _unaligned(job),
     ]
     findings += [finding for finding in found if finding is not None]
-    degrading = {"unexplained-work", "unlabelled", "lost-kernels"}
+    degrading = {"unexplained-work", "unlabelled", "lost-kernels", "layout-assumed"}
     degraded = bool(unseen) or any(f.code in degrading and f.severity != "info" for f in findings)
     return Quality(verdict="degraded" if degraded else "ok", findings=tuple(findings))
 

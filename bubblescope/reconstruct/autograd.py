@@ -53,6 +53,7 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     if not len(backward) or not len(forward):
         return Blocks.empty()
     partner = _partners(backward, forward)
+    forward = _widened(forward, trace)
     segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
     call = _calls(backward, cuts, segment)
     linked = partner >= 0
@@ -75,21 +76,23 @@ def _backward_roots(trace: RankTrace) -> Ops:
 
 
 def _forward_nodes(trace: RankTrace, backward: Ops) -> Ops:
-    """Operators that may have created a node, each stretched to the outermost operator around it.
+    """Operators that may have created a node.
 
     What runs inside a backward operator is recomputation and belongs to the backward.
     """
     ops = trace.ops
-    outer = ops.take(outermost(ops))
     nodes = ops.take((ops.sequence >= 0) & (ops.forward_thread <= 0) & ~matching(trace.names, _NO_GRAPH)[ops.name])
-    nodes = nodes.take(~_inside(nodes, backward))
+    return nodes.take(_around(nodes, backward) < 0)
+
+
+def _widened(nodes: Ops, trace: RankTrace) -> Ops:
+    """The same operators, each as long as the outermost operator around it."""
+    outer = trace.ops.take(outermost(trace.ops))
     around = _around(nodes, outer)
-    stretched = np.where(around >= 0, outer.end[around], nodes.end) if len(outer) else nodes.end
-    return nodes.replace(end=np.maximum(stretched, nodes.end))
-
-
-def _inside(rows: Ops, outer: Ops) -> Bools:
-    return _around(rows, outer) >= 0
+    held = around >= 0
+    start, end = nodes.start.copy(), nodes.end.copy()
+    start[held], end[held] = outer.start[around[held]], np.maximum(end[held], outer.end[around[held]])
+    return nodes.replace(start=start, end=end)
 
 
 def _around(rows: Ops, outer: Ops) -> Ints:
