@@ -41,7 +41,7 @@ def find_gaps(timeline: RankTimeline, steps: dict[int, RankStep], pairing: Pairi
     messages, actions = timeline.messages, timeline.actions
     received = np.flatnonzero((pairing.action >= 0) & (messages.direction == Messages.RECV))
     sent = np.flatnonzero(messages.direction == Messages.SEND)
-    if not _sends_block(timeline):
+    if not _sends_block(timeline, pairing, received):
         sent = sent[:0]
     received_in = rows_by(actions.step[pairing.action[received]], len(timeline.steps))
     sent_in = rows_by(messages.step[sent], len(timeline.steps))
@@ -80,19 +80,28 @@ def _awaited(
     )
 
 
-def _sends_block(timeline: RankTimeline) -> bool:
+def _sends_block(timeline: RankTimeline, pairing: Pairing, received: Ints) -> bool:
     """Whether the rank sees its sends through before it goes on.
 
     Then no action begins while a send is under way (a few are forgiven, as profilers end a range a
-    little late), and actions begin when sends end: the stretch from a send's end to the next action is
-    short against what the send took of the gap. A host that is late anyway proves nothing.
+    little late), and what follows keeps time with the sends' ends: where nothing else was awaited for
+    longer, the stretch from a send's end to the next action varies far less than the whole gap does.
+    A host that is always late by more than a send takes proves nothing.
     """
-    sent = timeline.messages.take(timeline.messages.direction == Messages.SEND)
-    start, end = np.sort(timeline.actions.start), np.maximum.accumulate(timeline.actions.end)
-    following = np.searchsorted(start, sent.start, "right")
-    inside = (following > 0) & (following < len(start))
-    begins, over, free = start[following[inside]], sent.end[inside], end[following[inside] - 1]
+    actions, messages = timeline.actions, timeline.messages
+    sent = messages.take(messages.direction == Messages.SEND)
+    input_at = np.full(len(actions), NEVER)
+    np.maximum.at(input_at, pairing.action[received], messages.end[received])
+    following = np.searchsorted(actions.start, sent.start, "right")
+    inside = (following > 0) & (following < len(actions))
+    at, over = following[inside], sent.end[inside]
+    begins, free = actions.start[at], np.maximum(np.maximum.accumulate(actions.end)[at - 1], input_at[at])
     if not len(over) or np.mean(begins < over) > 0.02:
         return False
     held = over > free
-    return bool(np.sum((over - free)[held]) > np.sum((begins - over)[held]))
+    return _spread((begins - over)[held]) < _spread((begins - free)[held]) / 2
+
+
+def _spread(lengths: Times) -> float:
+    """Mean distance from the median; 0 without any."""
+    return float(np.mean(np.abs(lengths - np.median(lengths)))) if len(lengths) else 0.0

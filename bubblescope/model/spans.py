@@ -53,7 +53,9 @@ class Spans:
         return int(np.sum(self.end - self.start))
 
     def clip(self, lo: int, hi: int) -> Spans:
-        """What lies in [lo, hi)."""
+        """What lies in [lo, hi); nothing where hi is not above lo."""
+        if hi <= lo:
+            return Spans.empty()
         first, last = np.searchsorted(self.end, lo, "right"), np.searchsorted(self.start, hi, "left")
         start, end = self.start[first:last].clip(lo, hi), self.end[first:last].clip(lo, hi)
         return Spans(start, end)
@@ -107,8 +109,9 @@ def union_by_owner(owner: npt.NDArray[Any], start: Times, end: Times) -> tuple[n
     new_owner = np.concatenate(([True], owner[1:] != owner[:-1]))
     # A running maximum must not leak into the next owner: lift every owner above the one before.
     group = np.cumsum(new_owner) - 1
-    low, span = int(start.min()), int(end.max() - start.min()) + 1
-    if len(new_owner) and (int(group[-1]) + 1) * span < 2**62:
+    low = int(start.min())
+    span = int(end.max()) - low + 1
+    if (int(group[-1]) + 1) * span < 2**62:
         reach = np.maximum.accumulate(end - low + group * span) - group * span + low
     else:  # so long a trace with so many owners that lifting would overflow
         reach = np.concatenate([np.maximum.accumulate(part) for part in np.split(end, np.flatnonzero(new_owner)[1:])])

@@ -71,11 +71,13 @@ def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES) ->
 
 
 def _match(family: Family, shape: Shape, found: Found) -> Match:
-    """The variant of a schedule that fits best; one rank chooses it, as there can be hundreds."""
+    """The variant of a schedule that fits best; one rank sifts them, as there can be hundreds."""
     scout = min(found)
-    best = max(family.variants(shape), key=lambda order_of: _likeness(found[scout], order_of(scout)))
-    expected = {rank: best(rank) for rank in found}
-    return Match(family, expected, sum(_likeness(found[r], expected[r]) for r in found) / len(found))
+    scored = [(_likeness(found[scout], order_of(scout)), order_of) for order_of in family.variants(shape)]
+    top = max(score for score, _ in scored)
+    sifted = [{rank: order_of(rank) for rank in found} for score, order_of in scored if score == top]
+    matches = [Match(family, e, sum(_likeness(found[r], e[r]) for r in found) / len(found)) for e in sifted]
+    return max(matches, key=lambda match: match.confidence)
 
 
 def _likeness(found: Order, expected: Order) -> float:
@@ -91,7 +93,7 @@ def _likeness(found: Order, expected: Order) -> float:
 
 
 def differences(found: Order, expected: Order) -> list[Difference]:
-    """Every place where `found` leaves `expected`, as few as explain it."""
+    """Every place where `found` leaves `expected`: what is missing, what is added, what stands instead."""
     result = []
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, expected, found, autojunk=False).get_opcodes():
         if tag != "equal":

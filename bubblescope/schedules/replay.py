@@ -20,8 +20,11 @@ class Deadlock(ValueError):  # noqa: N818 - what it is, and what users call it
     """Actions wait for each other. `waiting` holds the first blocked action of each rank and what it waits for."""
 
     def __init__(self, waiting: tuple[tuple[Action, Action], ...]) -> None:
-        super().__init__("; ".join(f"{action} waits for {source}" for action, source in waiting))
+        super().__init__(waiting)  # what pickle calls the class with
         self.waiting = waiting
+
+    def __str__(self) -> str:
+        return "; ".join(f"{action} waits for {source}" for action, source in self.waiting)
 
 
 @dataclass(frozen=True, slots=True)
