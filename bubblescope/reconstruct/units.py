@@ -23,7 +23,8 @@ NO_HOST = -(2**63)
 
 # Kernels that move data between GPUs, whichever library they come from.
 _COMMUNICATION_KERNEL = (
-    r"(?i)^(void )?(nccl|rccl|msccl|hccl|hcom_|cross_device_reduce|.*deep_ep|.*\bep::(inter|intra)node|.*nvshmem)"
+    r"(?i)^(void )?(nccl|rccl|msccl|hccl|hcom_|(\w+::)?cross_device_reduce"
+    r"|.*deep_ep|.*\bep::(inter|intra)node|.*nvshmem)"
 )
 _COMMUNICATION_OP = r"(c10d|_c10d_functional|_dtensor)::|record_param_comms$"
 _GLOO_CALL = r"gloo:"
@@ -71,12 +72,15 @@ def _gpu_units(trace: RankTrace) -> tuple[Units, Units]:
 
 
 def _launch_of(trace: RankTrace) -> Ints:
-    """Row of the launch of each kernel, or -1; a graph's kernels share the launch of the graph."""
+    """Row of the launch of each kernel, or -1; a graph's kernels share the launch of the graph.
+
+    Of several launches with one number the earliest is meant.
+    """
     launches, wanted = trace.launches, trace.kernels.correlation
     rows = np.flatnonzero(launches.correlation >= 0)
     if not len(rows):
         return np.full(len(wanted), -1)
-    order = rows[np.argsort(launches.correlation[rows], kind="stable")]
+    order = rows[np.lexsort((launches.start[rows], launches.correlation[rows]))]
     at = np.searchsorted(launches.correlation[order], wanted)
     found = order[np.minimum(at, len(order) - 1)]
     return np.where((wanted >= 0) & (launches.correlation[found] == wanted), found, -1)
