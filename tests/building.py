@@ -1,0 +1,342 @@
+"""Tiny traces, timelines and jobs from literal rows, so that a test reads like a timeline.
+
+    trace(
+        note("PP:0F0", 0, 10),
+        run("gemm", 2, 20, 30),  # launched at 2, ran from 20 to 30
+    )
+    timeline(0, actions=[("0F0", 0, 10)], messages=[("send 1 0F0", 10, 12)])
+    job(first, second)
+
+Times are nanoseconds as the test writes them; rows may come in any order and in nested lists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bubblescope.model.actions import Kind
+from bubblescope.model.job import ClockFit, Job, Plan
+from bubblescope.model.timeline import Actions, Collectives, Messages, RankTimeline, Steps, Work
+from bubblescope.model.trace import (
+    Annotations,
+    CommArgs,
+    Identity,
+    Kernels,
+    Launches,
+    Ops,
+    ProcessGroup,
+    RankTrace,
+    Source,
+    Thread,
+)
+
+__all__ = [
+    "Kernel",
+    "Launch",
+    "Note",
+    "Op",
+    "Run",
+    "actions_of",
+    "backward",
+    "forward",
+    "group",
+    "job",
+    "kernel",
+    "launch",
+    "messages_of",
+    "note",
+    "op",
+    "run",
+    "steps_of",
+    "timeline",
+    "trace",
+    "work_of",
+]
+
+SOURCE = Source("rank.json", "kineto", 1, 1)
+GRADIENT = "autograd::engine::evaluate_function: MmBackward0"
+
+
+class Op(NamedTuple):
+    """An operator on a host thread."""
+
+    name: str
+    start: int
+    end: int
+    seq: int
+    forward_thread: int
+    thread: str
+    comm: CommArgs | None
+
+
+class Note(NamedTuple):
+    """An annotation on a host thread."""
+
+    name: str
+    start: int
+    end: int
+    thread: str
+
+
+class Launch(NamedTuple):
+    """A call that puts work on a GPU."""
+
+    id: int
+    start: int
+    end: int
+    thread: str
+
+
+class Kernel(NamedTuple):
+    """Work on a GPU."""
+
+    name: str
+    start: int
+    end: int
+    id: int
+    comm: CommArgs | None
+
+
+class Run(NamedTuple):
+    """A kernel with a launch of its own."""
+
+    name: str
+    host: int
+    start: int
+    end: int
+    thread: str
+    comm: CommArgs | None
+
+
+def op(name: str, start: int, end: int, *, seq=-1, forward_thread=0, thread="main", comm=None) -> Op:
+    """An operator; a `forward_thread` above 0 marks a backward one. Thread `2:loader` is of process 2."""
+    return Op(name, start, end, seq, forward_thread, thread, comm)
+
+
+def note(name: str, start: int, end: int, thread="main") -> Note:
+    """An annotation."""
+    return Note(name, start, end, thread)
+
+
+def launch(number: int, start: int, end: int | None = None, thread="main") -> Launch:
+    """A launch with a correlation number."""
+    return Launch(number, start, start + 1 if end is None else end, thread)
+
+
+def kernel(name: str, start: int, end: int, number=-1, *, comm=None) -> Kernel:
+    """A kernel with the correlation number of its launch, if any."""
+    return Kernel(name, start, end, number, comm)
+
+
+def run(name: str, host: int, start: int, end: int, *, thread="main", comm=None) -> Run:
+    """A kernel that is launched at `host` and runs from `start` to `end`."""
+    return Run(name, host, start, end, thread, comm)
+
+
+def forward(at: int, *numbers: int, thread="main") -> list[Op]:
+    """Operators of 10 each, from `at` on, with autograd's numbers."""
+    return [op("aten::mm", at + 10 * i, at + 10 * i + 9, seq=n, thread=thread) for i, n in enumerate(numbers)]
+
+
+def backward(at: int, *numbers: int, thread="main") -> list[Op]:
+    """Backward operators of 10 each, from `at` on; -1 is the accumulation of a gradient."""
+    accumulate = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+    return [
+        op(
+            accumulate if n < 0 else GRADIENT, at + 10 * i, at + 10 * i + 9, seq=n, forward_thread=int(n >= 0),
+            thread=thread,
+        )
+        for i, n in enumerate(numbers)
+    ]  # fmt: skip
+
+
+def group(name: str, description: str, *ranks: int) -> ProcessGroup:
+    """A process group."""
+    return ProcessGroup(name, description, ranks)
+
+
+def trace(*rows: Any, groups: Sequence[ProcessGroup] = (), absolute=True, rank: int | None = 0) -> RankTrace:
+    """A trace of the given rows; it has been through its own self-check."""
+    flat = list(_flat(rows))
+    runs = [row for row in flat if isinstance(row, Run)]
+    ids = range(10**6, 10**6 + len(runs))
+    flat += [launch(i, r.host, r.host + 1, r.thread) for i, r in zip(ids, runs, strict=True)]
+    flat += [kernel(r.name, r.start, r.end, i, comm=r.comm) for i, r in zip(ids, runs, strict=True)]
+    names, threads, comms = _Table(), _Table(), _Table()
+    ops = [
+        (r.start, r.end, names(r.name), threads(r.thread), r.seq, r.forward_thread, comms(r.comm))
+        for r in flat if isinstance(r, Op)
+    ]  # fmt: skip
+    notes = [(r.start, r.end, names(r.name), threads(r.thread)) for r in flat if isinstance(r, Note)]
+    launches = [
+        (r.start, r.end, names("cudaLaunchKernel"), threads(r.thread), r.id) for r in flat if isinstance(r, Launch)
+    ]
+    kernels = [
+        (r.start, r.end, names(r.name), 0, r.id, Kernels.KERNEL, comms(r.comm)) for r in flat if isinstance(r, Kernel)
+    ]
+    built = RankTrace(
+        source=SOURCE,
+        identity=Identity(rank=rank, groups=tuple(groups)),
+        absolute=absolute,
+        names=tuple(names.values),
+        threads=tuple(Thread(*(t.split(":") if ":" in t else ("1", t))) for t in threads.values),
+        comms=tuple(comms.values),
+        ops=_block(Ops, ops),
+        annotations=_block(Annotations, notes),
+        launches=_block(Launches, launches),
+        kernels=_block(Kernels, kernels),
+    )
+    built.self_check()
+    return built
+
+
+class _Table:
+    """Numbers for values, in the order in which they are first asked for; None is -1."""
+
+    def __init__(self):
+        self.values: list[Any] = []
+
+    def __call__(self, value: Any) -> int:
+        if value is None:
+            return -1
+        if value not in self.values:
+            self.values.append(value)
+        return self.values.index(value)
+
+
+def _flat(rows: Iterable[Any]) -> Iterator[Any]:
+    for row in rows:
+        if isinstance(row, list):
+            yield from _flat(row)
+        else:
+            yield row
+
+
+def _block(cls, rows: Sequence[tuple[int, ...]]):
+    return cls(*zip(*rows, strict=True)) if rows else cls.empty()
+
+
+# What a rank tells: actions are ("0F0", start, end), with the row of the step as a fourth where it is not 0.
+# An id that nobody told is "?": "?F0" has no stage, "0F?" no micro-batch.
+
+
+def timeline(
+    rank: int,
+    *,
+    actions: Sequence[tuple] = (),
+    messages: Sequence[tuple] = (),
+    collectives: Sequence[tuple] = (),
+    steps: Sequence[tuple[int, int, int]] = (),
+    groups: Sequence[ProcessGroup] = (),
+    world: int | None = None,
+    absolute=True,
+) -> RankTimeline:
+    """A rank's timeline.
+
+    Args:
+        rank: its rank.
+        actions: ("0F0", start, end).
+        messages: ("send 1", start, end), or ("recv 0 1F0", start, end) where a label names the action;
+            the peer is "?" where nothing tells it.
+        collectives: ("tp", start, end, "0F0"): the group's description and the action that asked for it.
+        steps: (number, start, end); by default one step over everything.
+        groups: process groups that the rank is told of.
+        world: the world size that its file states.
+        absolute: whether its times count from the epoch.
+    """
+    acts = [(start, end, *(step or [0]), *_ids(text)) for text, start, end, *step in actions]
+    ends = [row[2] for block in (actions, messages, collectives) for row in block]
+    descriptions = [row[0] for row in collectives]
+    calls = (CommArgs(op="send"), *(CommArgs(op="all_reduce", description=d) for d in descriptions))
+    texts = [row[0] for row in actions]
+    shared = [
+        (start, end, texts.index(asked[0]) if asked else -1, 0, 1 + i, -1)
+        for i, (_, start, end, *asked) in enumerate(collectives)
+    ]
+    built = RankTimeline(
+        rank=rank,
+        source=SOURCE,
+        identity=Identity(rank=rank, world_size=world, groups=tuple(groups)),
+        absolute=absolute,
+        on_gpu=True,
+        steps=_block(Steps, [(s, e, n) for n, s, e in steps] or [(0, max(ends, default=0), 0)]),
+        actions=_block(Actions, acts),
+        work=_block(Work, [(row[0], row[1], i) for i, row in enumerate(acts)]),
+        messages=_block(Messages, [_message(*row) for row in messages]),
+        collectives=_block(Collectives, shared),
+        calls=calls,
+        reconstruction="labels" if acts else None,
+    )
+    built.self_check()
+    return built
+
+
+def _ids(text: str) -> tuple[int, int, int]:
+    """(kind, stage, micro-batch) of `0F0`."""
+    match = re.fullmatch(r"(\d+|\?)([FBIW])(\d+|\?)", text)
+    assert match, text
+    stage, microbatch = (-1 if x == "?" else int(x) for x in (match[1], match[3]))
+    return int(Kind[match[2]]), stage, microbatch
+
+
+def _message(text: str, start: int, end: int, step: int = 0) -> tuple[int, ...]:
+    word, peer, *label = text.split()
+    direction = {"send": Messages.SEND, "recv": Messages.RECV, "either": Messages.EITHER}[word]
+    ids = _ids(label[0]) if label else (-1, -1, -1)
+    return (start, end, step, direction, -1 if peer == "?" else int(peer), -1, 0, *ids)
+
+
+def job(
+    *timelines: RankTimeline,
+    pipelines: Sequence[Sequence[Sequence[int]]] | None = None,
+    placement: dict[int, tuple[int, ...]] | None = None,
+) -> Job:
+    """A job of the given ranks: by default one pipeline, rank r at position r with stage r."""
+    ranks = [t.rank for t in timelines]
+    lines = tuple(tuple(tuple(p) for p in line) for line in pipelines or [[[r] for r in range(max(ranks) + 1)]])
+    pp = len(lines[0])
+    world = sum(len(p) for line in lines for p in line)
+    plan = Plan(world_size=world, pp=pp, tp=None, dp=None, cp=None, ep=None, source="test", pipelines=lines)
+    return Job(
+        timelines={t.rank: t for t in timelines},
+        plan=plan,
+        clock=ClockFit(method="recorded", offsets=dict.fromkeys(ranks, 0)),
+        placement=placement or {at: (at,) for at in range(pp)},
+    )
+
+
+def _text(stage: int, kind: int, microbatch: int) -> str:
+    return f"{'?' if stage < 0 else stage}{Kind(kind).name}{'?' if microbatch < 0 else microbatch}"
+
+
+def actions_of(timeline: RankTimeline) -> list[tuple[str, int, int]]:
+    """("0F0", start, end) of every action, in their order."""
+    a = timeline.actions
+    names = map(_text, a.stage.tolist(), a.kind.tolist(), a.microbatch.tolist())
+    return list(zip(names, a.start.tolist(), a.end.tolist(), strict=True))
+
+
+def work_of(timeline: RankTimeline) -> list[tuple[str, int, int]]:
+    """(action, start, end) of all work; "-" is work of no action."""
+    names = [name for name, *_ in actions_of(timeline)] + ["-"]
+    w = timeline.work
+    return [(names[a], s, e) for a, s, e in zip(w.action.tolist(), w.start.tolist(), w.end.tolist(), strict=True)]
+
+
+def messages_of(timeline: RankTimeline) -> list[tuple[str, int, int]]:
+    """("send 1 0F0", start, end) of every message, in the order in which they were posted."""
+    m = timeline.messages
+    rows = zip(*(getattr(m, c).tolist() for c in ("direction", "peer", "stage", "kind", "microbatch")), strict=True)
+    texts = [
+        " ".join([("send", "recv", "either")[d], "?" if peer < 0 else str(peer)] + [_text(s, k, i)] * (k >= 0))
+        for d, peer, s, k, i in rows
+    ]
+    return list(zip(texts, m.start.tolist(), m.end.tolist(), strict=True))
+
+
+def steps_of(timeline: RankTimeline) -> list[tuple[int, int, int]]:
+    """(number, start, end) of every step."""
+    s = timeline.steps
+    return list(zip(s.number.tolist(), s.start.tolist(), s.end.tolist(), strict=True))
