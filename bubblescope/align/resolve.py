@@ -8,13 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from bubblescope.align import clocks, layout
-from bubblescope.model.columns import Bools, Ints
-from bubblescope.model.groups import purpose
 from bubblescope.model.job import Job, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import RankTimeline
 
-__all__ = ["in_stage", "resolve"]
+__all__ = ["resolve"]
 
 
 def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
@@ -54,17 +52,10 @@ def _staged(timeline: RankTimeline, place: tuple[int, int] | None) -> RankTimeli
     position = place[1] if place is not None else 0
     stage = np.where(actions.stage < 0, position, actions.stage)
     start, end = actions.start.copy(), actions.end.copy()
-    shared = timeline.collectives.take(in_stage(timeline) & (timeline.collectives.action >= 0))
+    shared = timeline.own_collectives()
     np.minimum.at(start, shared.action, shared.start)
     np.maximum.at(end, shared.action, shared.end)
     return dataclasses.replace(timeline, actions=actions.replace(stage=stage, start=start, end=end))
-
-
-def in_stage(timeline: RankTimeline) -> Bools:
-    """Which collectives are part of a stage's own computation (tensor, context, expert parallel)."""
-    flags = np.array([purpose(call.description) in {"tp", "cp", "ep"} for call in timeline.calls], bool)
-    rows: Ints = timeline.collectives.call
-    return flags[rows] if len(flags) else np.zeros(len(rows), bool)
 
 
 def _placement(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> dict[int, tuple[int, ...]]:

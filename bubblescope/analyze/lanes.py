@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-import numpy as np
-
-from bubblescope.model.columns import Bools
-from bubblescope.model.groups import purpose
+from bubblescope.model.groups import IN_STAGE, Purpose, serving
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline
 
@@ -39,13 +37,13 @@ def lanes_of(timeline: RankTimeline) -> Lanes:
     work, optimizer = timeline.work, timeline.optimizer
     unowned = work.take(work.action < 0)
     compute, stray = Spans.of(work.start, work.end), Spans.of(unowned.start, unowned.end)
-    in_stage, unexplained = _shared(timeline, "tp", "cp", "ep"), _shared(timeline, None, "pp")
+    in_stage, unexplained = _shared(timeline, IN_STAGE), _shared(timeline, {None, "pp"})
     return Lanes(
         compute=compute,
         stray=stray,
         optimizer=optimizer,
         in_stage=in_stage,
-        dp=_shared(timeline, "dp"),
+        dp=_shared(timeline, {"dp"}),
         unexplained=unexplained,
         messages=Spans.of(timeline.messages.start, timeline.messages.end),
         busy=Spans.join((compute, optimizer)),
@@ -53,7 +51,6 @@ def lanes_of(timeline: RankTimeline) -> Lanes:
     )
 
 
-def _shared(timeline: RankTimeline, *kinds: str | None) -> Spans:
-    flags = np.array([purpose(call.description) in kinds for call in timeline.calls], bool)
-    rows: Bools = flags[timeline.collectives.call] if len(flags) else np.zeros(len(timeline.collectives), bool)
+def _shared(timeline: RankTimeline, purposes: Collection[Purpose | None]) -> Spans:
+    rows = serving(timeline.calls, timeline.collectives.call, purposes)
     return Spans.of(timeline.collectives.start[rows], timeline.collectives.end[rows])

@@ -74,12 +74,12 @@ def _window(steps: Mapping[int, RankStep]) -> Window:
     """From the first action's start to the last action's end.
 
     Every action follows the first forward of stage 0, and every backward precedes the last backward of
-    stage 0: where no weight gradient trails behind, the ranks of stage 0 have both ends on their own
-    clock, and the window does not depend on how the clocks are aligned.
+    stage 0: where no weight gradient trails behind, a rank of stage 0 has both ends on its own clock,
+    and the window does not depend on how the clocks are aligned. Of several the longest counts.
     """
-    split = any(np.any(step.actions.kind == Kind.W) for step in steps.values())
-    backward = any(np.any(step.actions.kind == Kind.B) for step in steps.values())
-    ends = {r: s for r, s in steps.items() if np.any(s.actions.stage == 0)} if backward and not split else {}
-    ends = ends or dict(steps)
-    start = min(int(step.actions.start.min()) for step in ends.values())
-    return Window(start, max(int(step.actions.end.max()) for step in ends.values()))
+    spans = {rank: Window(int(s.actions.start.min()), int(s.actions.end.max())) for rank, s in steps.items()}
+    kinds = {kind for step in steps.values() for kind in step.actions.kind.tolist()}
+    first_stage = [spans[rank] for rank, step in steps.items() if np.any(step.actions.stage == 0)]
+    if first_stage and Kind.B in kinds and Kind.W not in kinds:
+        return max(first_stage, key=lambda window: window.length)
+    return Window(min(span.start for span in spans.values()), max(span.end for span in spans.values()))

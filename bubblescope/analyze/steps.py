@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bubblescope.align.resolve import in_stage
 from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.model.columns import Ints, Times
 from bubblescope.model.options import StepRange
@@ -68,7 +67,7 @@ def rank_steps(timeline: RankTimeline) -> dict[int, RankStep]:
     result = {}
     by_step = rows_by(timeline.actions.step, len(timeline.steps))
     owned = timeline.work.take(timeline.work.action >= 0)
-    shared = timeline.collectives.take(in_stage(timeline) & (timeline.collectives.action >= 0))
+    shared = timeline.own_collectives()
     work_by_step = rows_by(timeline.actions.step[owned.action], len(timeline.steps))
     shared_by_step = rows_by(timeline.actions.step[shared.action], len(timeline.steps))
     for k, number in enumerate(timeline.steps.number.tolist()):

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Literal
 
-__all__ = ["Purpose", "purpose"]
+import numpy as np
+
+from bubblescope.model.columns import Bools, Ints
+from bubblescope.model.trace import CommArgs
+
+__all__ = ["IN_STAGE", "Purpose", "purpose", "serving"]
 
 Purpose = Literal["pp", "tp", "dp", "cp", "ep"]
+
+IN_STAGE: frozenset[Purpose] = frozenset({"tp", "cp", "ep"})
+"""What a stage's own computation cannot do without; pp and dp go between stages and replicas."""
 
 # First match wins. Megatron-LM: megatron/core/parallel_state.py; DeviceMesh: torch/distributed/device_mesh.py.
 # Groups that span two purposes (MODEL_PARALLEL_GROUP, TENSOR_AND_DATA_...) or none (default_pg) match nothing.
@@ -25,3 +34,10 @@ _PURPOSES: tuple[tuple[str, Purpose], ...] = (
 def purpose(description: str) -> Purpose | None:
     """The parallelism that a described group serves, or None where the words do not say."""
     return next((p for pattern, p in _PURPOSES if re.fullmatch(pattern, description, re.IGNORECASE)), None)
+
+
+def serving(calls: Sequence[CommArgs], rows: Ints, purposes: Collection[Purpose | None]) -> Bools:
+    """Which of the rows, each naming one of `calls`, serve one of the purposes (None: nobody says which)."""
+    flags = np.array([purpose(call.description) in purposes for call in calls], bool)
+    served: Bools = flags[rows] if len(flags) else np.zeros(len(rows), bool)
+    return served

@@ -12,6 +12,7 @@ from typing import Literal, Self
 import numpy as np
 
 from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.groups import IN_STAGE, serving
 from bubblescope.model.spans import Spans
 from bubblescope.model.trace import CommArgs, Finding, Identity, Source
 
@@ -112,6 +113,11 @@ class RankTimeline:
     optimizer: Spans = field(default_factory=Spans.empty)
     reconstruction: Reconstruction | None = None
     findings: tuple[Finding, ...] = ()
+
+    def own_collectives(self) -> Collectives:
+        """Collectives that an action asked for as part of its stage's own computation."""
+        c = self.collectives
+        return c.take((c.action >= 0) & serving(self.calls, c.call, IN_STAGE))
 
     def self_check(self) -> None:
         """Raise ValueError unless actions are ordered and every action's work lies inside it."""

@@ -15,7 +15,7 @@ from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import Units
 
-__all__ = ["Ranges", "build", "from_blocks", "from_labels", "number", "recurrences"]
+__all__ = ["Ranges", "build", "drawn_out", "from_blocks", "from_labels", "number", "recurrences"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +42,26 @@ def from_blocks(blocks: Blocks) -> Ranges:
     return Ranges(blocks.start, blocks.end, blocks.kind, unknown, unknown, blocks.link)
 
 
+def drawn_out(ranges: Ranges, shared: Times, cuts: Times) -> Ranges:
+    """Ranges that autograd told, each lasting until the stage's own collectives after it were asked for.
+
+    A tensor-parallel layer ends with a collective that no operator of the graph surrounds. `shared`
+    are the host moments of such collectives, `cuts` those of messages, which nothing is drawn over.
+    """
+    row = np.searchsorted(ranges.start, shared, "right") - 1
+    shared, row = shared[row >= 0], row[row >= 0]
+    before = np.searchsorted(cuts, ranges.end[row]) == np.searchsorted(cuts, shared)
+    end = ranges.end.copy()
+    np.maximum.at(end, row[before], shared[before])
+    return ranges.replace(end=end)
+
+
 def recurrences(ranges: Ranges) -> Times:
-    """Host moments at which a named action comes again: a new step begins there."""
+    """Host moments at which a named action comes again: a new step begins there.
+
+    An action whose name has no micro-batch comes again with each of them, which says nothing.
+    """
+    ranges = ranges.take(ranges.microbatch != NONE)
     seen: set[tuple[int, int, int]] = set()
     cuts = []
     for key, start in zip(_keys(ranges), ranges.start.tolist(), strict=True):

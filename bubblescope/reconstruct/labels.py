@@ -59,10 +59,8 @@ class Labels(Columns):
 
 def action_labels(trace: RankTrace, rules: Sequence[LabelRule] = ()) -> Labels:
     """Labels of actions: the user's own if any match, else those of the first dialect that does."""
-    if rules:
-        own = [Dialect(f"--label {rule.kind}", rule.pattern, Kind[rule.kind]) for rule in rules]
-        return _read(trace, own)
-    return next((labels for d in DIALECTS if len(labels := _read(trace, [d]))), Labels.empty())
+    own = [Dialect(f"--label {rule.kind}", rule.pattern, Kind[rule.kind]) for rule in rules]
+    return next((found for d in (own, *([d] for d in DIALECTS)) if len(found := _read(trace, d))), Labels.empty())
 
 
 def message_labels(trace: RankTrace) -> Labels:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bubblescope.model.columns import Bools, Ints, Times
-from bubblescope.model.groups import purpose
+from bubblescope.model.groups import serving
 from bubblescope.model.timeline import Collectives, Messages
 from bubblescope.model.trace import CommArgs
 from bubblescope.reconstruct.calls import SENDS_AND_RECEIVES, bytes_of
@@ -25,12 +25,13 @@ def between_stages(calls: Sequence[CommArgs], row: Ints) -> Bools:
 
     Sends and receives are, unless their group serves something else (a ring of context-parallel ranks).
     """
-    flags = [call.op in SENDS_AND_RECEIVES and purpose(call.description) in {None, "pp"} for call in calls]
-    return np.array(flags, bool)[row] if flags else np.zeros(len(row), bool)
+    stages = serving(calls, row, {None, "pp"})
+    stages[[calls[r].op not in SENDS_AND_RECEIVES for r in row]] = False
+    return stages
 
 
 def posted(units: Units) -> Times:
-    """Host moments at which messages were posted, sorted."""
+    """Host moments at which units were posted, sorted."""
     return np.sort(units.host[units.host != NO_HOST])
 
 

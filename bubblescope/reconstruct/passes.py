@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bubblescope.model.columns import Bools, Times
+from bubblescope.model.groups import IN_STAGE, serving
 from bubblescope.model.options import Options
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
@@ -28,9 +29,13 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     work, communication = gather(trace)
     calls, row = describe(trace, communication)
     is_message = messages.between_stages(calls, row)
-    ranges, how = _ranges(trace, options, messages.posted(communication.take(is_message)))
+    cuts = messages.posted(communication.take(is_message))
+    ranges, how = _ranges(trace, options, cuts)
+    if how == "autograd":
+        own = communication.take(serving(calls, row, IN_STAGE))
+        ranges = actions.drawn_out(ranges, messages.posted(own), cuts)
     named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
-    marks = steps.find(trace, Units.concat((work, communication)), named_again)
+    marks = steps.find(trace, Units.concat((work, communication)), named_again, ranges.start)
     step_of_unit, step_of_range = steps.rows_of(marks, communication), steps.rows_at(marks, ranges.start)
     sent, shared = (
         (communication.take(keep), calls, row[keep], step_of_unit[keep]) for keep in (is_message, ~is_message)

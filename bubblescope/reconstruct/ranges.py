@@ -14,11 +14,13 @@ NONE = -1
 def owners(start: Times, end: Times, host: Times) -> Ints:
     """For each moment of `host` (sorted) the row of the shortest range that holds it, or NONE.
 
-    Ranges may nest and need not be sorted; the cost is that of the moments inside them.
+    Ranges may nest and need not be sorted; the cost is that of the moments inside them. The moment
+    at which a range ends is still its own, unless another begins there.
     """
     owner = np.full(len(host), NONE, np.int64)
     first = np.searchsorted(host, start, "left")
-    last = np.searchsorted(host, end, "right")
+    begins = np.isin(end, start[end > start]) & (end > start)
+    last = np.where(begins, np.searchsorted(host, end, "left"), np.searchsorted(host, end, "right"))
     for row in np.argsort(start - end, kind="stable"):  # the longest first, so that inner ranges paint over it
         owner[first[row] : last[row]] = row
     return owner

@@ -28,11 +28,12 @@ class Marks(Columns):
     end: Times = column(np.int64)
 
 
-def find(trace: RankTrace, units: Units, recurrences: Times) -> Marks:
+def find(trace: RankTrace, units: Units, recurrences: Times, begun: Times) -> Marks:
     """Steps as the profiler marked them, else cut where something comes again, else all as one.
 
     `recurrences` are host moments at which a named action comes again; without any, the ends of
-    the optimizer's calls cut instead.
+    the optimizer's calls cut instead. `begun` are the host moments at which actions begin: a
+    label stands before the first launch in it.
     """
     marked = _profiler_steps(trace)
     if len(marked):
@@ -42,7 +43,8 @@ def find(trace: RankTrace, units: Units, recurrences: Times) -> Marks:
     if not len(known):
         return Marks.empty()
     cuts = recurrences if len(recurrences) else _optimizer_ends(trace)
-    return _split_at(cuts, int(known.min()), int(known.max()) + 1)
+    end = int(known.max()) + 1 if trace.on_gpu else int(units.end.max())
+    return _split_at(cuts, min([int(known.min()), *begun[:1].tolist()]), end)
 
 
 def _profiler_steps(trace: RankTrace) -> Marks:
