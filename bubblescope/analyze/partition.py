@@ -90,11 +90,13 @@ def _waits(step: RankStep, window: Window, gaps: Gaps) -> Spans:
 
 
 def whole_step(lanes: Lanes, window: Window) -> Partition:
-    """Split a step of a rank that is in no pipeline: all compute counts, whatever asked for it."""
-    other = Spans.join((lanes.unexplained, lanes.messages))
-    layers = (lanes.busy, lanes.in_stage, lanes.dp, other)
-    compute, comm, dp, unexplained, rest = lengths_by_layer(layers, window.start, window.end)
-    return Partition(compute, comm, dp, 0, 0, rest, unexplained, split=True)
+    """Split a step of a rank whose actions are unknown: all compute counts, whatever asked for it.
+
+    Exposed messages are `pp_wait`, and `split` is false if there are any: nothing tells what of them is transfer.
+    """
+    layers = (lanes.busy, lanes.in_stage, lanes.dp, lanes.unexplained, lanes.messages)
+    compute, comm, dp, unexplained, messages, rest = lengths_by_layer(layers, window.start, window.end)
+    return Partition(compute, comm, dp, 0, messages, rest, unexplained, split=not messages)
 
 
 def outside(lanes: Lanes, windows: Iterable[Window]) -> Outside:

@@ -91,7 +91,10 @@ def rows_at(marks: Marks, moment: Times) -> Ints:
 
 
 def extent(marks: Marks, work: Units, communication: Units, *, on_gpu: bool) -> Steps:
-    """When each step ran: on a host the marks themselves; on a GPU from its first kernel to the next step's."""
+    """When each step ran: on a host the marks themselves; on a GPU from its first kernel to the next step's.
+
+    The last one ends when both the GPU and the host were done with it.
+    """
     if not on_gpu or not len(marks):
         return Steps(marks.start, marks.end, marks.number)
     units = Units.concat((work, communication))
@@ -103,6 +106,6 @@ def extent(marks: Marks, work: Units, communication: Units, *, on_gpu: bool) -> 
     np.maximum.at(last, step[inside], units.end[inside])
     empty = last < first
     start = np.where(empty, marks.start, first)
-    end = np.where(empty, marks.end, last)
+    end = np.maximum(np.where(empty, marks.end, last), marks.end)
     end[:-1] = np.maximum(start[1:], start[:-1])
     return Steps(start, np.maximum(end, start), marks.number)

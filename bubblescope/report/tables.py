@@ -138,12 +138,13 @@ def _ranks(report: Report) -> Table | None:
     slow = {straggler.rank for straggler in report.imbalance.stragglers}
     shown = _farthest(groups, lambda group: group.share("useful"), keep=lambda group: bool(slow & set(group.ranks)))
     piped = report.schedule.name != "none"
+    windows = "pipeline window" if report.stages else "step"
     columns = [("ranks", [words.rank_list(group.ranks, most=3) for group in shown])]
     columns += [("stage", [words.rank_list(group.stages, most=2) for group in shown])] if piped else []
     columns += [("window ms", words.milliseconds([group.window_ns for group in shown])), *_parts(shown, piped=piped)]
     return Table(
         title="Ranks",
-        denominator=f"% of the {'pipeline window' if piped else 'step'}; "
+        denominator=f"% of the {windows}; "
         f"tp/cp/ep and dp where exposed; ranks within {words.points(within)} share a row",
         align=("ll" if piped else "l") + "r" * (len(columns) - 1 - piped),
         headers=tuple(name for name, _ in columns),
@@ -161,7 +162,9 @@ def _parts(groups: Sequence[RankGroup], *, piped: bool) -> list[tuple[str, list[
         names += ["pp"] if unsplit else []
         names += ["pp transfer", "pp wait"]
     names += ["host", "other", *(["bubble"] if piped else [])]
-    return [(name, [words.bare_points(group.share(name)) for group in groups]) for name in names]
+    # Without a pipeline all compute counts as compute, so that only communication is left over.
+    headers = {} if piped else {"other": "other comm"}
+    return [(headers.get(name, name), [words.bare_points(group.share(name)) for group in groups]) for name in names]
 
 
 def _communication(report: Report) -> Table | None:

@@ -114,6 +114,8 @@ def _why_unknown(report: Report) -> str:
         return f"the {verb.format(words.ranks_named(missing))} missing"
     if not any(step.used for step in report.steps):
         return "no complete step was found"
+    if not report.stages:
+        return "stages exchange messages, but the traces do not tell forwards from backwards (see the warnings)"
     return "the traces do not tell it"
 
 
@@ -134,5 +136,8 @@ def _spent(ranks: tuple[Rank, ...]) -> list[tuple[str, int]]:
         ("exposed in-stage communication", sum(rank.in_stage_comm_ns for rank in ranks)),
         ("exposed data-parallel communication", sum(rank.dp_ns for rank in ranks)),
         ("waiting for the host", sum(rank.host_ns for rank in ranks)),
-        ("other", sum(rank.other_ns + rank.pp_ns for rank in ranks)),
+        (
+            "exposed communication of groups that the trace does not name",
+            sum(rank.other_ns + rank.pp_ns for rank in ranks),
+        ),
     ]

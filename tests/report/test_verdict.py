@@ -55,7 +55,8 @@ def test_no_pipeline_is_an_answer(samples):
     """Without a pipeline the sentence tells where a step's time went."""
     assert verdict(samples["no-pipeline"]) == (
         "No pipeline here: a step of 412.0 ms, mean over 2 ranks, is 71.2% compute, "
-        "22.0% exposed data-parallel communication, 5.0% waiting for the host and 1.8% other."
+        "22.0% exposed data-parallel communication, 5.0% waiting for the host and "
+        "1.8% exposed communication of groups that the trace does not name."
     )
 
 
