@@ -103,7 +103,7 @@ def _schedule(found: Study) -> report.Schedule:
         )  # fmt: skip
     verdict = schedule.verdict
     runner_up = verdict.runner_up
-    ranks = [pipeline[0] for pipeline in found.job.plan.pipelines[0]] if found.piped else []
+    recorded = {view.position: rank for rank, view in sorted(found.views.items(), reverse=True)}
     return report.Schedule(
         name=verdict.best.family.name if verdict.best else "unknown",
         also=verdict.also,
@@ -113,7 +113,7 @@ def _schedule(found: Study) -> report.Schedule:
         reconstruction=how,
         evidence=_evidence(found),
         departures=tuple(
-            report.Departure(rank=ranks[at], position=d.position, expected=d.expected, found=d.found)
+            report.Departure(rank=recorded[at], position=d.position, expected=d.expected, found=d.found)
             for at, d in schedule.departures
         ),
     )

@@ -84,7 +84,8 @@ def _calls(view: RankView, latest: Times, steps: Sequence[int]) -> Iterator[tupl
     chosen = np.isin(m.step, steps)
     if chosen.any():
         mine = m.take(chosen)
-        yield ("pp", "send_recv"), mine.start, mine.end, view.pairing.other[chosen], mine.bytes
+        group: Group = "other" if view.pipeline is None else "pp"
+        yield (group, "send_recv"), mine.start, mine.end, view.pairing.other[chosen], mine.bytes
     keys = [_key(call) for call in timeline.calls]
     c = timeline.collectives
     inside = np.isin(c.step, steps)

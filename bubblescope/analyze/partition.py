@@ -89,13 +89,16 @@ def _waits(step: RankStep, window: Window, gaps: Gaps) -> Spans:
     return Spans.join((Spans.of(gaps.start, gaps.ready), Spans.of(*map(np.array, edges))))
 
 
-def whole_step(lanes: Lanes, window: Window) -> Partition:
+def whole_step(lanes: Lanes, window: Window, *, piped: bool) -> Partition:
     """Split a step of a rank whose actions are unknown: all compute counts, whatever asked for it.
 
-    Exposed messages are `pp_wait`, and `split` is false if there are any: nothing tells what of them is transfer.
+    In a pipeline exposed messages are `pp_wait` with `split` false, as nothing tells what of them is
+    transfer; without one they are as `other` as any communication that nobody explains.
     """
     layers = (lanes.busy, lanes.in_stage, lanes.dp, lanes.unexplained, lanes.messages)
     compute, comm, dp, unexplained, messages, rest = lengths_by_layer(layers, window.start, window.end)
+    if not piped:
+        return Partition(compute, comm, dp, 0, 0, rest, unexplained + messages, split=True)
     return Partition(compute, comm, dp, 0, messages, rest, unexplained, split=not messages)
 
 

@@ -48,7 +48,7 @@ def _in_pipeline(found: Study, view: RankView, steps: list[PipelineStep]) -> rep
 def _alone(found: Study, view: RankView) -> report.Rank:
     """A rank without a pipeline: the window is the step."""
     steps = [step for number, step in view.steps.items() if number in found.used] or list(view.steps.values())
-    parts = [whole_step(view.lanes, Window(step.start, step.end)) for step in steps]
+    parts = [whole_step(view.lanes, Window(step.start, step.end), piped=found.piped) for step in steps]
     return _row(found, view, _Spent(parts, [], []))
 
 

@@ -209,21 +209,20 @@ def _assemble(backward: Ops, call: Ints, link_of: dict[int, int], low: Times, hi
 def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times) -> tuple[Ints, Bools, Times]:
     """Kind of each call: B, or I and W where another action runs between the two calls of a forward.
 
-    Calls that follow each other directly are one backward: the later ones are folded into the first.
+    Calls that follow each other directly are one action: the later ones are folded into the first.
     """
     kind = np.full(len(link), Kind.B, np.int64)
     keep = np.ones(len(link), bool)
     ends = ends.copy()
     others = np.sort(np.concatenate((begins, forward_starts)))
-    order = np.argsort(begins, kind="stable")
-    latest: dict[int, int] = {}
-    for row in order:
-        mine = int(link[row])
-        before = latest.get(mine) if mine != NONE else None
-        if before is None:
-            latest[mine] = int(row)
-        elif np.searchsorted(others, begins[row]) - np.searchsorted(others, begins[before], "right") > 0:
-            kind[before], kind[row] = Kind.I, Kind.W
-        else:
-            keep[row], ends[before] = False, max(ends[before], ends[row])
+    latest: dict[int, tuple[int, int]] = {}  # for each link the row of its last action, and where its last call began
+    for row in np.argsort(begins, kind="stable").tolist():
+        mine, begin = int(link[row]), int(begins[row])
+        action, before = latest.get(mine, (row, begin)) if mine != NONE else (row, begin)
+        if np.searchsorted(others, begin) > np.searchsorted(others, before, "right"):
+            kind[action], kind[row] = (Kind.W if kind[action] == Kind.W else Kind.I), Kind.W
+            action = row
+        elif action != row:
+            keep[row], ends[action] = False, max(ends[action], ends[row])
+        latest[mine] = action, begin
     return kind, keep, ends
