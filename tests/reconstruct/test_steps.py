@@ -151,9 +151,15 @@ def test_on_a_gpu_a_step_lasts_from_its_first_kernel_to_the_next_steps():
 
 
 def test_on_a_gpu_a_step_that_asked_for_nothing_keeps_its_mark():
-    """A step without kernels does not swallow its neighbours' time."""
-    built = trace(note("ProfilerStep#1", 0, 10), note("ProfilerStep#2", 10, 20), run("a", 12, 15, 18))
-    assert extent_of(built) == [(1, 0, 15), (2, 15, 18)]
+    """A step without kernels begins at its mark."""
+    built = trace(note("ProfilerStep#1", 0, 10), note("ProfilerStep#2", 10, 20), run("a", 12, 15, 28))
+    assert extent_of(built) == [(1, 0, 15), (2, 15, 28)]
+
+
+def test_on_a_gpu_the_last_step_ends_with_its_host_too():
+    """A host that goes on after the last kernel is still at work on the step."""
+    built = trace(note("ProfilerStep#1", 0, 50), run("a", 12, 15, 28))
+    assert extent_of(built) == [(1, 15, 50)]
 
 
 def test_on_a_host_the_marks_are_the_steps():
