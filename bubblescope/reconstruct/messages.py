@@ -36,13 +36,18 @@ def posted(units: Units) -> Times:
 
 
 def messages(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints, labels: Labels) -> Messages:
-    """Halves of messages; `labels` name the action that produces or awaits each, where they stand."""
+    """Halves of messages; `labels` name the action that produces or awaits each, where they stand.
+
+    They also tell the direction of a fused call, whose kernel tells none.
+    """
     direction = np.array([_DIRECTIONS[calls[r].op] for r in row], np.int8)
     peer = np.array([calls[r].dst if calls[r].op == "send" else calls[r].src for r in row], np.int32)
     label = owners(labels.start, labels.end, units.host)
     named = labels.take(label[label >= 0])
     ids = np.full((3, len(units)), -1)
     ids[:, label >= 0] = named.kind, named.stage, named.microbatch
+    fused = (direction == Messages.EITHER) & (label >= 0)
+    direction[fused] = labels.direction[label[fused]]
     sizes = bytes_of(calls, row)
     return Messages(units.start, units.end, step, direction, peer, sizes, row, *ids)
 
