@@ -330,7 +330,7 @@ def messages_of(timeline: RankTimeline) -> list[tuple[str, int, int]]:
     m = timeline.messages
     rows = zip(*(getattr(m, c).tolist() for c in ("direction", "peer", "stage", "kind", "microbatch")), strict=True)
     texts = [
-        " ".join([("send", "recv", "either")[d], "?" if peer < 0 else str(peer)] + [_text(s, k, i)] * (k >= 0))
+        " ".join([("send", "recv", "either")[d], "?" if peer < 0 else str(peer)] + ([_text(s, k, i)] if k >= 0 else []))
         for d, peer, s, k, i in rows
     ]
     return list(zip(texts, m.start.tolist(), m.end.tolist(), strict=True))
