@@ -85,11 +85,17 @@ def _layout(job: Job) -> report.Layout:
 
 
 def _unseen_stages(found: Study) -> tuple[int, ...]:
-    """Stages that no recorded rank of any pipeline holds."""
+    """Stages that a partly recorded pipeline lacks, where none was seen whole."""
     if any(step.seen for step in found.steps) or not found.piped:
         return ()
-    recorded = {view.position for view in found.views.values() if view.position is not None}
-    return tuple(sorted(s for at, held in found.job.placement.items() if at not in recorded for s in held))
+    recorded = {(view.pipeline, view.position) for view in found.views.values() if view.pipeline is not None}
+    lacking = [
+        held
+        for pipeline in {number for number, _ in recorded}
+        for at, held in found.job.placement.items()
+        if (pipeline, at) not in recorded
+    ]
+    return tuple(sorted({stage for held in lacking for stage in held}))
 
 
 def _schedule(found: Study) -> report.Schedule:
