@@ -42,15 +42,16 @@ def from_blocks(blocks: Blocks) -> Ranges:
     return Ranges(blocks.start, blocks.end, blocks.kind, unknown, unknown, blocks.link)
 
 
-def drawn_out(ranges: Ranges, shared: Times, cuts: Times) -> Ranges:
+def drawn_out(ranges: Ranges, shared: Times, borders: Times) -> Ranges:
     """Ranges that autograd told, each lasting until the stage's own collectives after it were asked for.
 
     A tensor-parallel layer ends with a collective that no operator of the graph surrounds. `shared`
-    are the host moments of such collectives, `cuts` those of messages, which nothing is drawn over.
+    are the host moments of such collectives, `borders` those of messages, steps and optimizers, which
+    nothing is drawn over; both sorted.
     """
     row = np.searchsorted(ranges.start, shared, "right") - 1
     shared, row = shared[row >= 0], row[row >= 0]
-    before = np.searchsorted(cuts, ranges.end[row]) == np.searchsorted(cuts, shared)
+    before = np.searchsorted(borders, ranges.end[row]) == np.searchsorted(borders, shared)
     end = ranges.end.copy()
     np.maximum.at(end, row[before], shared[before])
     return ranges.replace(end=end)

@@ -33,7 +33,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     ranges, how = _ranges(trace, options, cuts)
     if how == "autograd":
         own = communication.take(serving(calls, row, IN_STAGE))
-        ranges = actions.drawn_out(ranges, messages.posted(own), cuts)
+        borders = np.sort(np.concatenate((cuts, _fences(trace))))
+        ranges = actions.drawn_out(ranges, messages.posted(own), borders)
     named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
     marks = steps.find(trace, Units.concat((work, communication)), named_again, ranges.start)
     step_of_unit, step_of_range = steps.rows_of(marks, communication), steps.rows_at(marks, ranges.start)
