@@ -8,9 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from bubblescope.align import clocks, layout
+from bubblescope.align.unnamed import chunks
 from bubblescope.model.job import Job, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import RankTimeline
+from bubblescope.model.trace import Finding
 
 __all__ = ["resolve"]
 
@@ -22,13 +24,35 @@ def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
     fit = clocks.fit(timelines)
     place = plan.place_of()
     staged = {r: _staged(_shifted(t, fit.offsets[r]), place.get(r)) for r, t in timelines.items()}
+    untold = _untold_chunks(timelines, plan)
     return Job(
         timelines=staged,
         plan=plan,
         clock=fit,
         placement=_placement(staged, plan, options),
-        findings=plan.findings,
+        untold_chunks=untold,
+        findings=(*plan.findings, *_untold(untold)),
     )
+
+
+def _untold_chunks(timelines: Mapping[int, RankTimeline], plan: Plan) -> int | None:
+    """Chunks a rank, where no label tells stages and the number of messages says that there are several."""
+    labelled = any(np.any(t.actions.stage >= 0) for t in timelines.values())
+    whole = all(rank in timelines for pipeline in plan.pipelines for ranks in pipeline for rank in ranks)
+    if labelled or not whole or (plan.tp or 1) > 1:
+        return None
+    count = chunks(timelines, len(plan.pipelines))
+    return count if count is not None and count > 1 else None
+
+
+def _untold(count: int | None) -> tuple[Finding, ...]:
+    if count is None:
+        return ()
+    message = (
+        f"the number of messages says {count} chunks a rank, and nothing tells which forward belongs to which: "
+        "schedule and micro-batches stay unknown; name the work with torch.profiler.record_function('PP:<stage>F<i>')"
+    )
+    return (Finding("untold-chunks", "warning", message),)
 
 
 def _shifted(timeline: RankTimeline, offset: int) -> RankTimeline:

@@ -20,7 +20,7 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.job import Pipeline
 from bubblescope.model.timeline import RankTimeline
 
-__all__ = ["by_counting"]
+__all__ = ["by_counting", "chunks"]
 
 
 def by_counting(timelines: Mapping[int, RankTimeline], world: int) -> tuple[Pipeline, ...] | None:
@@ -37,6 +37,19 @@ def by_counting(timelines: Mapping[int, RankTimeline], world: int) -> tuple[Pipe
     apart = tuple(_line(range(k, world, count)) for k in range(count))
     beside = tuple(_line(range(k * depth, (k + 1) * depth)) for k in range(count))
     return max((apart, beside), key=lambda layout: _fit(timelines, layout))
+
+
+def chunks(timelines: Mapping[int, RankTimeline], pipelines: int) -> int | None:
+    """How many chunks a rank holds, by the same count, as the ends are short of four messages a micro-batch.
+
+    None where messages are not all there, or add up to no whole number.
+    """
+    forwards = [int(np.sum(t.actions.kind == Kind.F)) for t in timelines.values()]
+    short = 4 * sum(forwards) - sum(len(t.messages) for t in timelines.values())
+    if short <= 0 or not pipelines:
+        return None
+    count = 4 * float(np.median(forwards)) * pipelines / short
+    return round(count) if count >= 1 and abs(count - round(count)) < 0.1 else None
 
 
 def _line(ranks: Sequence[int]) -> Pipeline:

@@ -27,7 +27,7 @@ def assemble(job: Job, options: Options) -> report.Report:
     return report.Report(
         tool=report.Tool(name="bubblescope", version=__version__),
         inputs=_inputs(job),
-        quality=quality.judge(job, found.views, found.uses, unseen),
+        quality=quality.judge(found, unseen),
         clock=report.Clock(
             method=job.clock.method,  # type: ignore[arg-type]
             offsets_ns={str(rank): offset for rank, offset in job.clock.offsets.items()},
@@ -129,6 +129,8 @@ def _evidence(found: Study) -> tuple[str, ...]:
     schedule = found.schedule
     if not found.piped:
         return ("no pipeline labels, no pipeline group and no messages between stages",)
+    if found.job.untold_chunks is not None:
+        return (f"{found.job.untold_chunks} chunks a rank, which nothing tells apart",)
     if schedule is None:
         return ("messages between stages, but no forward or backward could be told",)
     shape = schedule.shape

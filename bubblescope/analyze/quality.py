@@ -8,11 +8,15 @@ from bubblescope.analyze.communication import unpaired
 from bubblescope.analyze.missing import ASSUMPTION
 from bubblescope.analyze.ranks import RankView
 from bubblescope.analyze.steps import StepUse
+from bubblescope.analyze.study import Study
 from bubblescope.model.job import Job
 from bubblescope.model.report import Quality
 from bubblescope.model.trace import Finding
 
 __all__ = ["judge", "missing_ranks"]
+
+DEGRADING = frozenset({"unexplained-work", "unlabelled", "lost-kernels", "layout-assumed", "untold-chunks"})
+"""Findings under which no number of the pipeline can be fully trusted."""
 
 EXPLAINED = 0.9
 """Below this share of compute inside actions the numbers are degraded (docs/definitions.md)."""
@@ -23,22 +27,21 @@ def missing_ranks(job: Job) -> tuple[int, ...]:
     return tuple(rank for rank in range(job.plan.world_size) if rank not in job.timelines)
 
 
-def judge(job: Job, views: Mapping[int, RankView], uses: Sequence[StepUse], unseen: Sequence[int]) -> Quality:
+def judge(found: Study, unseen: Sequence[int]) -> Quality:
     """The verdict and everything that a reader must know; `unseen` are stages that no rank recorded."""
+    job = found.job
     findings = [f for timeline in job.timelines.values() for f in timeline.findings]
-    findings += job.findings
-    piped = bool(job.plan.pipelines)
-    found = [
+    findings += [*job.findings, *found.findings]
+    noticed = [
         _missing(job, unseen),
-        _incomplete(uses) if piped else None,
-        _unlabelled(job) if piped else None,
-        _unexplained(views, uses) if piped else None,
-        _unpaired(views) if piped and not missing_ranks(job) else None,
+        _incomplete(found.uses) if found.piped else None,
+        _unlabelled(job) if found.piped else None,
+        _unexplained(found.views, found.uses) if found.piped else None,
+        _unpaired(found.views) if found.piped and not missing_ranks(job) else None,
         _unaligned(job),
     ]
-    findings += [finding for finding in found if finding is not None]
-    degrading = {"unexplained-work", "unlabelled", "lost-kernels", "layout-assumed"}
-    degraded = bool(unseen) or any(f.code in degrading and f.severity != "info" for f in findings)
+    findings += [finding for finding in noticed if finding is not None]
+    degraded = bool(unseen) or any(f.code in DEGRADING and f.severity != "info" for f in findings)
     return Quality(verdict="degraded" if degraded else "ok", findings=tuple(findings))
 
 

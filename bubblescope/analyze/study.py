@@ -11,6 +11,7 @@ from bubblescope.analyze.steps import StepUse, choose, microbatches
 from bubblescope.analyze.theory import Schedule, Theory, find_schedule, theory
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
+from bubblescope.model.trace import Finding
 
 __all__ = ["Study", "study"]
 
@@ -30,6 +31,7 @@ class Study:
     microbatches: int | None
     schedule: Schedule | None
     theory: Theory
+    findings: tuple[Finding, ...]
 
     @property
     def used(self) -> list[int]:
@@ -52,12 +54,18 @@ def study(job: Job, options: Options) -> Study:
     seen = views(job)
     members = {rank: view.steps for rank, view in seen.items()}
     piped = {rank: steps for rank, steps in members.items() if seen[rank].pipeline is not None}
-    m = None
-    if piped:
-        m = options.microbatches or microbatches(step for steps in piped.values() for step in steps.values())
-    uses = choose(piped or members, options.steps, m)
+    counted = microbatches(step for steps in piped.values() for step in steps.values()) if piped else None
+    m = None if job.untold_chunks else options.microbatches or counted
+    uses = choose(piped or members, options.steps, counted)
     numbers = [use.number for use in uses if use.used]
     steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
     schedule = find_schedule(job, steps, m, options.schedule) if steps and m else None
     owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
-    return Study(job, seen, uses, steps, m, schedule, owed)
+    return Study(job, seen, uses, steps, m, schedule, owed, _conflicts(options, counted))
+
+
+def _conflicts(options: Options, counted: int | None) -> tuple[Finding, ...]:
+    if options.microbatches is None or counted is None or options.microbatches == counted:
+        return ()
+    message = f"--microbatches {options.microbatches} contradicts the {counted} forwards of a stage in every step"
+    return (Finding("metadata-conflict", "warning", message),)

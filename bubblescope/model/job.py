@@ -54,13 +54,15 @@ class ClockFit:
 class Job:
     """Timelines by rank, clocks already applied, stages already filled in.
 
-    `placement` gives the stages of each position of the pipeline, first chunk first.
+    `placement` gives the stages of each position of the pipeline, first chunk first. `untold_chunks`
+    is the number of chunks a rank where there are several and nothing tells their actions apart.
     """
 
     timelines: Mapping[int, RankTimeline]
     plan: Plan
     clock: ClockFit
     placement: Mapping[int, tuple[int, ...]]
+    untold_chunks: int | None = None
     findings: tuple[Finding, ...] = ()
 
     @property

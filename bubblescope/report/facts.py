@@ -48,9 +48,16 @@ def _schedule(report: Report) -> str:
     schedule = report.schedule
     if schedule.name == "none":
         return f"none found, confidence {words.percent(schedule.confidence, 0)}"
-    parts = [f"{schedule.name}{_also(schedule.also)}, confidence {words.percent(schedule.confidence, 0)}"]
-    if schedule.runner_up is not None:
-        parts[0] += f" (next: {schedule.runner_up.name}, {words.percent(schedule.runner_up.confidence, 0)})"
+    next_best = schedule.runner_up
+    if schedule.name == "unknown":
+        parts = ["unknown"]
+        if next_best is not None:
+            parts.append(
+                f"the nearest known one is {next_best.name}, likeness {words.percent(next_best.confidence, 0)}"
+            )
+    else:
+        parts = [f"{schedule.name}{_also(schedule.also)}, confidence {words.percent(schedule.confidence, 0)}"]
+        parts[0] += f" (next: {next_best.name}, {words.percent(next_best.confidence, 0)})" if next_best else ""
     if schedule.reconstruction is not None:
         parts.append(f"read from {RECONSTRUCTION.get(schedule.reconstruction, schedule.reconstruction)}")
     if schedule.departures:
