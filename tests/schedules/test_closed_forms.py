@@ -87,10 +87,7 @@ def uneven(draw):
 @settings(deadline=None)
 @given(uneven(), st.floats(0, 5))
 def test_gpipe_with_uneven_stages(pipeline, c):
-    """GPipe lasts as long as all stages once and the slowest m-1 times more, each way, in either order of draining.
-
-    A transfer between neighbours adds 2(p-1) times its length where stages are equal.
-    """
+    """GPipe lasts all stages once and the slowest m-1 times more, each way; transfers add 2(p-1) where equal."""
     shape, f, b = pipeline
     expected = sum(f) + (shape.m - 1) * max(f) + sum(b) + (shape.m - 1) * max(b)
     for order_of in find("gpipe").variants(shape):
