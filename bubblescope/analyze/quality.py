@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from bubblescope.analyze.communication import unpaired
 from bubblescope.analyze.missing import ASSUMPTION
 from bubblescope.analyze.ranks import RankView
@@ -11,6 +13,7 @@ from bubblescope.analyze.steps import StepUse
 from bubblescope.analyze.study import Study
 from bubblescope.model.job import Job
 from bubblescope.model.report import Quality
+from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import Finding
 
 __all__ = ["judge", "missing_ranks"]
@@ -35,7 +38,7 @@ def judge(found: Study, unseen: Sequence[int]) -> Quality:
     noticed = [
         _missing(job, unseen),
         _incomplete(found.uses) if found.piped else None,
-        _unlabelled(job) if found.piped else None,
+        _unlabelled(job) if found.piped else _ambiguous(job),
         _unexplained(found.views, found.uses) if found.piped else None,
         _unpaired(found.views) if found.piped and not missing_ranks(job) else None,
         _unaligned(job),
@@ -74,6 +77,18 @@ def _unlabelled(job: Job) -> Finding | None:
     message = (
         f"no forward or backward could be told on rank {some}: neither labels nor autograd numbers are there. "
         "Record CPU activities too, or name the work with torch.profiler.record_function('PP:<stage>F<micro-batch>')"
+    )
+    return Finding("unlabelled", "warning", message)
+
+
+def _ambiguous(job: Job) -> Finding | None:
+    """Without a pipeline found: kernels that may be its messages, or an all-to-all."""
+    count = sum(int(np.sum(t.messages.direction == Messages.EITHER)) for t in job.timelines.values())
+    if not count:
+        return None
+    message = (
+        f"{count} send/receive kernels stand alone, and nothing tells whether they pass between pipeline stages: "
+        "this may be a pipeline after all. Record CPU activities too, or label the work"
     )
     return Finding("unlabelled", "warning", message)
 

@@ -17,9 +17,9 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.options import LabelRule
 from bubblescope.model.timeline import Messages
-from bubblescope.model.trace import RankTrace
+from bubblescope.model.trace import Finding, RankTrace
 
-__all__ = ["DIALECTS", "Dialect", "Labels", "action_labels", "message_labels"]
+__all__ = ["DIALECTS", "Dialect", "Labels", "action_labels", "message_labels", "unmatched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,16 @@ def action_labels(trace: RankTrace, rules: Sequence[LabelRule] = ()) -> Labels:
     """Labels of actions: the user's own if any match, else those of the first dialect that does."""
     own = [Dialect(f"--label {rule.kind}", rule.pattern, Kind[rule.kind]) for rule in rules]
     return next((found for d in (own, *([d] for d in DIALECTS)) if len(found := _read(trace, d))), Labels.empty())
+
+
+def unmatched(trace: RankTrace, rules: Sequence[LabelRule]) -> tuple[Finding, ...]:
+    """A warning for every rule of the user that no range of the trace answers to."""
+    names = [trace.names[i] for i in np.unique(trace.annotations.name)]
+    idle = [rule for rule in rules if not any(re.search(rule.pattern, name) for name in names)]
+    return tuple(
+        Finding("unmatched-label", "warning", f"--label {rule.kind}={rule.pattern} matches no range", trace.source.path)
+        for rule in idle
+    )
 
 
 def message_labels(trace: RankTrace) -> Labels:
