@@ -43,7 +43,7 @@ def _measured(report: Report, measured: float) -> str:
 
 def _no_theory(report: Report) -> str:
     if report.schedule.name == "unknown":
-        return "no known schedule has the order found" if report.schedule.microbatches else "the schedule is"
+        return "no known schedule has the order found" if report.schedule.microbatches else "so is the schedule"
     return f"{report.schedule.name} has no formula for {words.schedule_shape(report)}"
 
 
