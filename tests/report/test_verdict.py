@@ -88,4 +88,4 @@ def test_unknown_schedule_owes_nothing_that_could_be_said(samples):
     unknown = replace(
         report, schedule=replace(report.schedule, name="unknown"), bubble=replace(report.bubble, formula=None)
     )
-    assert "fits no known schedule" in verdict(unknown)
+    assert "no known schedule has the order found" in verdict(unknown)
