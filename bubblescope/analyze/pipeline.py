@@ -58,7 +58,7 @@ class PipelineStep:
 
 
 def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list[PipelineStep]:
-    """The pipelines of a job in the step of that number."""
+    """The pipelines of a job in the step of that number; one in which nothing took any time is none."""
     result = []
     for pipeline, positions in enumerate(job.plan.pipelines):
         here = {r: v.steps[number] for r, v in views.items() if v.pipeline == pipeline and number in v.steps}
@@ -67,7 +67,7 @@ def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list
             position = {rank: at for at, ranks in enumerate(positions) for rank in ranks if rank in here}
             seen = len(set(position.values())) == len(positions)
             result.append(PipelineStep(pipeline, number, _window(here), here, position, seen))
-    return result
+    return [step for step in result if step.window.length and any(step.useful.values())]
 
 
 def _window(steps: Mapping[int, RankStep]) -> Window:

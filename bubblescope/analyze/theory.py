@@ -81,7 +81,7 @@ def _replayed(job: Job, step: PipelineStep, durations: Mapping[Action, float]) -
     orders = step.orders
     makespan = replay(orders, durations, last_stage=job.last_stage).makespan
     useful = fmean(sum(durations[action] for action in order) for order in orders.values())
-    return 1 - useful / makespan
+    return 1 - useful / makespan if makespan else 0.0
 
 
 def _owed(job: Job, step: PipelineStep) -> float:
