@@ -1,0 +1,97 @@
+"""The interval that holds the bubble where stages were not recorded."""
+
+from __future__ import annotations
+
+import pytest
+
+from bubblescope.analyze.missing import ASSUMPTION
+from bubblescope.engine import analyze
+from bubblescope.model.options import StepRange
+from tests.analyze.jobs import RANK_0, RANK_1, hidden, job, one_f_one_b, rank, report
+from tests.generator import Job, truth, write
+
+SMALL = {"forward_ns": 100_000, "backward_ns": 200_000, "optimizer_ns": 30_000, "kernels": 1, "m": 6}
+
+
+def test_the_bounds_are_as_defined():
+    """Rank 0 works 60 in a span of 90 and a step of 100; the other is between 54 and 66."""
+    bubble = report(hidden(one_f_one_b(), 1)).bubble
+    assert bubble.measured is None
+    assert bubble.lower == pytest.approx(1 - (60 + 66) / 2 / 90)
+    assert bubble.upper == pytest.approx(1 - (60 + 54) / 2 / 100)
+    assert bubble.lower < 1 / 3 < bubble.upper
+
+
+def test_an_unseen_stage_cannot_work_longer_than_the_span():
+    """Rank 0 works all of the 40 recorded: 1.1 times that would be more than the time there was."""
+    one = rank(0, [("0F0", 0, 20), ("0B0", 20, 40)], steps=[(0, 0, 80)])
+    bubble = report(job(one, pipelines=[[[0], [1]]])).bubble
+    assert (bubble.lower, bubble.upper) == (0, pytest.approx(1 - (40 + 36) / 2 / 80))
+
+
+def test_a_step_that_ends_early_cannot_shorten_the_window():
+    """The span of the seen ranks is the least that the window can be."""
+    one = rank(0, RANK_0, steps=[(0, 0, 50)])
+    assert report(job(one, pipelines=[[[0], [1]]])).bubble.upper == pytest.approx(1 - (60 + 54) / 2 / 90)
+
+
+def test_tensor_parallel_ranks_are_one_stage():
+    """Of the seen stage's ranks the mean counts, once."""
+    pair = job(rank(0, RANK_0), rank(1, RANK_0), rank(2, RANK_1), pipelines=[[[0, 1], [2]]])
+    single = report(hidden(one_f_one_b(), 1)).bubble
+    assert report(hidden(pair, 2)).bubble.lower == pytest.approx(single.lower)
+
+
+def test_nothing_used_has_no_interval():
+    """No used step, no bound."""
+    bubble = report(hidden(one_f_one_b(), 1), steps=StepRange(7)).bubble
+    assert (bubble.lower, bubble.upper, bubble.trusted) == (None, None, False)
+
+
+@pytest.mark.parametrize(
+    ("made", "unseen"),
+    [
+        ({"missing": (2,)}, (2,)),
+        ({"missing": (0,)}, (0,)),
+        ({"missing": (0, 3)}, (0, 3)),
+        ({"missing": (1, 2, 3)}, (1, 2, 3)),
+        ({"missing": (1,), "scale": (1.0, 1.05, 0.97, 1.02), "p2p_ns": 4_000, "host_gap_ns": 2_000}, (1,)),
+        ({"missing": (2,), "schedule": "gpipe", "jitter": 0.02}, (2,)),
+        ({"missing": (1,), "metadata": "none"}, (1,)),
+        ({"missing": (1,), "schedule": "interleaved-1f1b", "v": 2, "p": 2}, (1, 3)),
+        ({"missing": (0, 3), "p": 2, "d": 2}, (0, 1)),
+    ],
+    ids=lambda x: ",".join(f"{k}={v}" for k, v in x.items()) if isinstance(x, dict) else "",
+)
+def test_the_interval_holds_the_truth(tmp_path, made, unseen):
+    """Of a job whose hidden ranks are known, and the assumption stands beside the numbers."""
+    whole = Job(**(SMALL | made))
+    write(whole, tmp_path)
+    found = analyze([str(tmp_path)]).report
+    assert found.bubble.measured is None
+    assert found.bubble.lower <= truth(whole).bubble <= found.bubble.upper
+    assert found.bubble.upper - found.bubble.lower < 0.75
+    assert found.layout.missing_ranks == whole.missing
+    assert found.layout.world_size == whole.world
+    assert found.bubble.causes == ()
+    assert found.quality.verdict == "degraded"
+    (finding,) = (f for f in found.quality.findings if f.code == "missing-ranks")
+    assert finding.severity == "warning"
+    assert ASSUMPTION in finding.message
+    assert f"stages {', '.join(map(str, unseen))} are unseen" in finding.message
+
+
+@pytest.mark.parametrize(
+    "made",
+    [{"t": 2, "p": 2, "missing": (1, 2)}, {"d": 2, "p": 2, "missing": (3,)}, {"d": 2, "p": 2, "missing": (1, 3)}],
+)
+def test_missing_peers_and_replicas_make_no_interval(tmp_path, made):
+    """A whole pipeline was seen: the rest is listed, for information."""
+    whole = Job(**(SMALL | made))
+    write(whole, tmp_path)
+    found = analyze([str(tmp_path)]).report
+    assert found.bubble.measured == found.bubble.lower == found.bubble.upper
+    assert found.bubble.measured == pytest.approx(truth(whole).bubble, abs=0.02)
+    assert found.layout.missing_ranks == whole.missing
+    assert [f.severity for f in found.quality.findings if f.code == "missing-ranks"] == ["info"]
+    assert found.quality.verdict == "ok"
