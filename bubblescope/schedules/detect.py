@@ -54,30 +54,32 @@ class Verdict:
 
 def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES) -> Verdict:
     """Name the schedule of the recovered orders of a pipeline of `shape`."""
-    matches = [m for family in families if family.problem(shape) is None for m in [_match(family, shape, found)]]
+    matches = [m for family in families if family.problem(shape) is None for m in _matches(family, shape, found)]
     matches.sort(key=lambda m: -m.confidence)  # stable: equal ones keep the order of the registry
     if not matches:
         return Verdict(None, (), None, f"no known schedule has p={shape.p} m={shape.m} v={shape.v}")
     best = matches[0]
-    same = [m for m in matches[1:] if m.expected == best.expected]
-    others = [m for m in matches[1:] if m.expected != best.expected]
+    rest = [m for m in matches if m.family is not best.family]
+    also = tuple(dict.fromkeys(m.family.name for m in rest if m.expected == best.expected))
+    others = [m for m in rest if m.expected != best.expected]
     runner_up = others[0] if others else None
     if best.confidence < FLOOR:
         reason = f"nothing fits: the nearest, {best.family.name}, has a likeness of {best.confidence:.2f}"
         return Verdict(None, (), best, reason)
     if runner_up is not None and runner_up.confidence >= best.confidence:
         return Verdict(None, (), runner_up, f"{best.family.name} and {runner_up.family.name} fit equally well")
-    return Verdict(best, tuple(m.family.name for m in same), runner_up, f"the order of {best.family.name}")
+    return Verdict(best, also, runner_up, f"the order of {best.family.name}")
 
 
-def _match(family: Family, shape: Shape, found: Found) -> Match:
-    """The variant of a schedule that fits best; one rank sifts them, as there can be hundreds."""
+def _matches(family: Family, shape: Shape, found: Found) -> list[Match]:
+    """The variants of a schedule that fit best, usual first; one rank sifts them, as there can be hundreds."""
     scout = min(found)
     scored = [(_likeness(found[scout], order_of(scout)), order_of) for order_of in family.variants(shape)]
     top = max(score for score, _ in scored)
     sifted = [{rank: order_of(rank) for rank in found} for score, order_of in scored if score == top]
     matches = [Match(family, e, sum(_likeness(found[r], e[r]) for r in found) / len(found)) for e in sifted]
-    return max(matches, key=lambda match: match.confidence)
+    best = max(match.confidence for match in matches)
+    return [match for match in matches if match.confidence == best]
 
 
 def _likeness(found: Order, expected: Order) -> float:
