@@ -173,14 +173,13 @@ def test_a_step_cut_half_way(name, shape):
 @settings(deadline=None, max_examples=200)
 @given(pipelines(), st.randoms(use_true_random=True))
 def test_losses_never_make_a_wrong_name(pipeline, random):
-    """With a tenth of all actions lost at random the answer is a schedule that has the true order, or none."""
+    """With a tenth of all actions lost at random the answer is a schedule that can have the true order, or none."""
     shape, orders = pipeline
     found = {rank: tuple(a for a in actions if random.random() >= 0.1) for rank, actions in orders.items()}
     assume(all(found.values()))
     verdict = detect(found, shape)
     if verdict.best is not None:
-        assert verdict.best.expected == orders
-        assert [verdict.best.family.name, *verdict.also] == coinciding(orders, shape)
+        assert verdict.best.family.name in coinciding(orders, shape)
         assert verdict.runner_up is None or verdict.runner_up.confidence < verdict.best.confidence
 
 
@@ -200,6 +199,22 @@ def test_ties_are_unknown():
     assert verdict.reason == "1f1b and gpipe fit equally well"
     assert verdict.also == ()
     assert (verdict.runner_up.family.name, verdict.runner_up.confidence) == ("gpipe", pytest.approx(6 / 7))
+
+
+def test_variants_of_two_schedules_that_tie_are_unknown():
+    """Gpipe in reverse with one backward lost is as near to gpipe in order, which is 1f1b here: neither is named."""
+    verdict = detect({0: order("0F0 F1 B1")}, Shape(2, 2))
+    assert verdict.best is None
+    assert verdict.reason == "1f1b and gpipe fit equally well"
+
+
+def test_variants_of_one_schedule_that_tie_are_its_name():
+    """Where only the variant is unclear the schedule is named, after its usual order."""
+    found = {rank: order(f"{rank}F0 F1 B1") for rank in range(3)}
+    verdict = detect(found, Shape(3, 2))
+    assert (verdict.best.family.name, verdict.also) == ("gpipe", ())
+    assert verdict.best.expected == find("gpipe").orders(Shape(3, 2))
+    assert verdict.best.confidence == pytest.approx(6 / 7)
 
 
 def test_a_poor_best_is_unknown():
