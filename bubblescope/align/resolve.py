@@ -79,7 +79,19 @@ def _staged(timeline: RankTimeline, place: tuple[int, int] | None) -> RankTimeli
     shared = timeline.own_collectives()
     np.minimum.at(start, shared.action, shared.start)
     np.maximum.at(end, shared.action, shared.end)
-    return dataclasses.replace(timeline, actions=actions.replace(stage=stage, start=start, end=end))
+    return _in_order(dataclasses.replace(timeline, actions=actions.replace(stage=stage, start=start, end=end)))
+
+
+def _in_order(timeline: RankTimeline) -> RankTimeline:
+    """The same timeline with its actions in order of their start, and what points at them following."""
+    order = np.argsort(timeline.actions.start, kind="stable")
+    place = np.append(np.argsort(order), -1)  # one more row, so that -1 maps to -1
+    return dataclasses.replace(
+        timeline,
+        actions=timeline.actions.take(order),
+        work=timeline.work.replace(action=place[timeline.work.action]),
+        collectives=timeline.collectives.replace(action=place[timeline.collectives.action]),
+    )
 
 
 def _placement(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> dict[int, tuple[int, ...]]:
