@@ -1,0 +1,260 @@
+"""Which rank stands where."""
+
+from __future__ import annotations
+
+import pytest
+
+from bubblescope.align.layout import plan
+from bubblescope.errors import UsageError
+from bubblescope.model.options import Options
+from tests.building import group, timeline
+
+
+def plan_of(*timelines, **options):
+    """The layout of some ranks; every rank of a pipeline has one place in it."""
+    found = plan({t.rank: t for t in timelines}, Options(**options))
+    ranks = [rank for line in found.pipelines for position in line for rank in position]
+    assert len(ranks) == len(set(ranks))
+    assert all(len(line) == found.pp for line in found.pipelines)
+    return found
+
+
+def degrees(found):
+    """(pp, tp, dp, cp)."""
+    return found.pp, found.tp, found.dp, found.cp
+
+
+def talking(rank, *messages, **more):
+    """A rank that runs one forward and sends or receives."""
+    rows = [(text, 10 * i, 10 * i + 5) for i, text in enumerate(messages)]
+    return timeline(rank, actions=[("?F0", 100, 110)], messages=rows, **more)
+
+
+# Described process groups.
+
+
+def megatron(rank, *, tp=1, pp=1, dp=1):
+    """The groups of a rank as Megatron describes them: tensor-parallel ranks are neighbours, stages far apart."""
+    t, d, p = rank % tp, rank // tp % dp, rank // (tp * dp)
+    return [
+        group("0", "default_pg", *range(tp * pp * dp)),
+        group("1", "TENSOR_MODEL_PARALLEL_GROUP", *(p * dp * tp + d * tp + i for i in range(tp))),
+        group("2", "PIPELINE_MODEL_PARALLEL_GROUP", *(i * dp * tp + d * tp + t for i in range(pp))),
+        group("3", "DATA_PARALLEL_GROUP", *(p * dp * tp + i * tp + t for i in range(dp))),
+        group("4", "CONTEXT_PARALLEL_GROUP", rank),
+        group("5", "MODEL_PARALLEL_GROUP", *(i * dp * tp + d * tp + j for i in range(pp) for j in range(tp))),
+    ]
+
+
+def test_megatrons_groups():
+    """Two pipelines of two stages of two tensor-parallel ranks each."""
+    found = plan_of(*[timeline(r, groups=megatron(r, tp=2, pp=2, dp=2)) for r in range(8)])
+    assert found.pipelines == (((0, 1), (4, 5)), ((2, 3), (6, 7)))
+    assert degrees(found) == (2, 2, 2, 1)
+    assert (found.world_size, found.source, found.findings) == (8, "process groups", ())
+
+
+def test_the_device_mesh():
+    """Torch's mesh dimensions describe groups as well."""
+    groups = {
+        0: [group("1", "mesh_pp", 0, 2), group("2", "mesh_dp", 0, 1)],
+        1: [group("1", "mesh_pp", 1, 3), group("2", "mesh_dp", 0, 1)],
+        2: [group("1", "mesh_pp", 0, 2), group("2", "mesh_dp", 2, 3)],
+        3: [group("1", "mesh_pp", 1, 3), group("2", "mesh_dp", 2, 3)],
+    }
+    found = plan_of(*[timeline(r, groups=groups[r]) for r in groups])
+    assert found.pipelines == (((0,), (2,)), ((1,), (3,)))
+    assert degrees(found) == (2, 1, 2, 1)
+
+
+def test_context_parallel_ranks_share_a_position():
+    """Ranks that share a context group belong to one stage of one pipeline."""
+    groups = {
+        r: [group("1", "mesh_pp", r % 2, r % 2 + 2), group("2", "mesh_cp", r - r % 2, r - r % 2 + 1)] for r in range(4)
+    }
+    found = plan_of(*[timeline(r, groups=groups[r]) for r in groups])
+    assert found.pipelines == (((0, 1), (2, 3)),)
+    assert (found.pp, found.cp) == (2, 2)
+
+
+def test_the_order_of_a_group_is_the_order_of_stages():
+    """A pipeline whose ranks do not rise keeps the order in which its group names them."""
+    groups = [group("1", "mesh_pp", 3, 1, 2, 0)]
+    assert plan_of(*[timeline(r, groups=groups) for r in range(4)]).pipelines == (((3,), (1,), (2,), (0,)),)
+
+
+def test_one_rank_of_four():
+    """One file tells of the ranks that were not recorded, and of no other pipeline."""
+    found = plan_of(timeline(2, groups=[group("1", "mesh_pp", 0, 1, 2, 3)], world=4))
+    assert found.pipelines == (((0,), (1,), (2,), (3,)),)
+    assert (found.world_size, found.place_of()[2]) == (4, (0, 2))
+
+
+def test_one_rank_of_eight_with_replicas():
+    """A file of one replica says nothing of the other replica's ranks; its degrees are known all the same."""
+    found = plan_of(timeline(5, groups=megatron(5, tp=2, pp=2, dp=2), world=8))
+    assert degrees(found) == (2, 2, 2, 1)
+    places = found.place_of()
+    assert places[5] == (0, 1)
+    assert set(places) <= {0, 1, 4, 5}
+
+
+def test_a_pipeline_group_of_one_is_none():
+    """Megatron describes groups of one rank where a dimension is not used."""
+    found = plan_of(*[timeline(r, groups=megatron(r, tp=2, dp=2)) for r in range(4)])
+    assert found.pipelines == ()
+    assert degrees(found) == (1, 2, 2, 1)
+
+
+def test_groups_that_do_not_hold_the_rank_say_nothing():
+    """A file may describe groups of other ranks too."""
+    others = [group("1", "mesh_pp", 0, 1), group("2", "mesh_pp", 2, 3)]
+    found = plan_of(*[timeline(r, groups=others) for r in range(4)])
+    assert found.pipelines == (((0,), (1,)), ((2,), (3,)))
+
+
+def test_the_smallest_group_of_a_purpose_counts():
+    """Groups that join several purposes are larger than the one that is meant."""
+    both = [group("1", "DATA_PARALLEL_GROUP_WITH_CP", 0, 1, 2, 3)]
+    found = plan_of(*[
+        timeline(r, groups=[*both, group("2", "DATA_PARALLEL_GROUP", r % 2, r % 2 + 2), group("3", "mesh_tp", r)])
+        for r in range(4)
+    ])  # fmt: skip
+    assert found.dp == 2
+
+
+# Without descriptions: labels, then messages.
+
+
+def staged(rank, *stages):
+    """A rank whose labels name its stages."""
+    return timeline(rank, actions=[(f"{s}F0", 10 * i, 10 * i + 9) for i, s in enumerate(stages)])
+
+
+def test_labels_alone():
+    """Rank r of a pipeline holds stage r."""
+    found = plan_of(*[staged(r, r) for r in range(4)])
+    assert found.pipelines == (((0,), (1,), (2,), (3,)),)
+    assert (found.source, degrees(found)) == ("labels", (4, 1, 1, 1))
+
+
+def test_labels_order_the_ranks():
+    """The stage says the position, not the rank."""
+    assert plan_of(staged(0, 2), staged(1, 0), staged(2, 1)).pipelines == (((1,), (2,), (0,)),)
+
+
+@pytest.mark.parametrize("stages", [[(0, 2), (1, 3)], [(0, 3), (1, 2)]], ids=["loop", "V"])
+def test_labels_of_chunks(stages):
+    """Two stages a rank are two chunks of a pipeline of two positions, looped or folded."""
+    found = plan_of(*[staged(r, *held) for r, held in enumerate(stages)])
+    assert found.pipelines == (((0,), (1,)),)
+
+
+def test_ranks_with_the_same_stages_are_replicas():
+    """Two ranks of one stage belong to two pipelines; to one if the user says that they are tensor-parallel."""
+    ranks = [staged(0, 0), staged(1, 0), staged(2, 1), staged(3, 1)]
+    assert plan_of(*ranks).pipelines == (((0,), (2,)), ((1,), (3,)))
+    assert plan_of(*ranks).dp == 2
+    assert plan_of(*ranks, tp=2).pipelines == (((0, 1), (2, 3)),)
+
+
+def test_a_missing_stage_leaves_a_hole():
+    """A stage whose rank is not there keeps its position."""
+    found = plan_of(staged(0, 0), staged(3, 3))
+    assert found.pipelines == (((0,), (), (), (3,)),)
+
+
+def test_stage_0_alone_is_no_pipeline():
+    """Ranks that all hold the one stage 0 are replicas of a model in one piece."""
+    assert plan_of(staged(0, 0), staged(1, 0)).pipelines == ()
+
+
+def test_message_peers():
+    """Who sends to whom makes the pipelines, recorded or not."""
+    found = plan_of(
+        talking(0, "send 2", "recv 2"), talking(1, "send 3", "recv 3"),
+        talking(2, "recv 0", "send 0"), talking(3, "recv 1", "send 1"),
+    )  # fmt: skip
+    assert found.pipelines == (((0,), (2,)), ((1,), (3,)))
+    assert found.source == "message peers"
+    missing = plan_of(talking(1, "recv 0", "send 2"), world_of_four())
+    assert missing.pipelines == (((0,), (1,), (2,)),)
+
+
+def world_of_four():
+    """A rank that runs and talks to nobody."""
+    return timeline(3, actions=[("?F0", 0, 10)], world=4)
+
+
+def test_messages_without_peers_are_counted():
+    """Two pipelines of two ranks: each rank is short of two messages a forward, four a pipeline."""
+    first = {"actions": [("?F0", 0, 10), ("?B0", 40, 60)], "messages": [("send ?", 10, 12), ("recv ?", 11, 40)]}
+    last = {"actions": [("?F0", 12, 20), ("?B0", 20, 38)], "messages": [("recv ?", 1, 12), ("send ?", 38, 40)]}
+    apart = plan_of(timeline(0, **first), timeline(1, **first), timeline(2, **last), timeline(3, **last))
+    assert apart.pipelines == (((0,), (2,)), ((1,), (3,)))
+    beside = plan_of(timeline(0, **first), timeline(1, **last), timeline(2, **first), timeline(3, **last))
+    assert beside.pipelines == (((0,), (1,)), ((2,), (3,)))
+
+
+def test_no_messages_no_pipeline():
+    """Without messages, or with fused ones alone, nothing says that there is a pipeline."""
+    for ranks in ([timeline(0), timeline(1)], [talking(0, "either ?"), talking(1, "either ?")]):
+        found = plan_of(*ranks)
+        assert (found.pipelines, found.pp, found.world_size) == ((), 1, 2)
+
+
+def test_one_rank_alone():
+    """A single rank is a job of one."""
+    found = plan_of(timeline(0))
+    assert (found.pipelines, found.world_size, degrees(found)) == ((), 1, (1, 1, 1, 1))
+
+
+# What the user states.
+
+
+def test_the_users_grid():
+    """Tensor-parallel ranks are neighbours, stages far apart."""
+    found = plan_of(*[timeline(r) for r in range(8)], pp=2, tp=2, dp=2)
+    assert found.pipelines == (((0, 1), (4, 5)), ((2, 3), (6, 7)))
+    assert (found.source, degrees(found)) == ("stated", (2, 2, 2, 1))
+
+
+def test_the_replicas_follow_from_the_rest():
+    """What the degrees leave of the world is data-parallel."""
+    found = plan_of(*[timeline(r) for r in range(4)], pp=2)
+    assert found.pipelines == (((0,), (2,)), ((1,), (3,)))
+    assert degrees(found) == (2, 1, 2, 1)
+
+
+def test_the_user_beats_the_trace():
+    """Stated degrees hold against described groups, and the contradiction is a finding."""
+    found = plan_of(*[timeline(r, groups=[group("1", "mesh_pp", 0, 1, 2, 3)]) for r in range(4)], pp=2)
+    assert found.pipelines == (((0,), (2,)), ((1,), (3,)))
+    (finding,) = found.findings
+    assert (finding.code, finding.severity) == ("metadata-conflict", "warning")
+    assert "--pp 2" in finding.message
+    assert "4" in finding.message
+
+
+def test_agreement_is_no_finding():
+    """Stating what the trace says is no conflict."""
+    groups = [group("1", "mesh_pp", 0, 1)]
+    assert plan_of(timeline(0, groups=groups), timeline(1, groups=groups), pp=2, tp=1, dp=1).findings == ()
+
+
+def test_the_user_may_deny_a_pipeline():
+    """--pp 1 is an answer."""
+    assert plan_of(talking(0, "send 1"), talking(1, "recv 0"), pp=1).pipelines == ()
+
+
+def test_more_ranks_than_were_given():
+    """A grid may be larger than the files: ranks that were not recorded have their place."""
+    found = plan_of(timeline(0), timeline(1), pp=4)
+    assert found.pipelines == (((0,), (1,), (2,), (3,)),)
+
+
+@pytest.mark.parametrize("options", [{"pp": 3}, {"pp": 2, "tp": 3}, {"pp": 8}, {"pp": 2, "dp": 4}])
+def test_an_impossible_grid(options):
+    """Degrees that do not multiply to the stated world are the user's error."""
+    with pytest.raises(UsageError, match="4 ranks"):
+        plan_of(timeline(0, world=4), **options)
