@@ -210,7 +210,7 @@ def test_variants_of_two_schedules_that_tie_are_unknown():
 
 def test_variants_of_one_schedule_that_tie_are_its_name():
     """Where only the variant is unclear the schedule is named, after its usual order."""
-    found = {rank: order(f"{rank}F0 F1 B1") for rank in range(3)}
+    found = {rank: order(f"{rank}F0 F1 B0") for rank in range(3)}
     verdict = detect(found, Shape(3, 2))
     assert (verdict.best.family.name, verdict.also) == ("gpipe", ())
     assert verdict.best.expected == find("gpipe").orders(Shape(3, 2))
