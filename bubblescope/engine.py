@@ -6,6 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -88,6 +89,11 @@ def _pool(jobs: int) -> Iterator[Executor]:
     pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
     try:
         yield pool
+    except BrokenProcessPool as error:
+        raise InputError(
+            "a process that read a trace was killed, most likely because memory ran out",
+            hint=f"read fewer files at a time: it was --jobs {jobs}",
+        ) from error
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
