@@ -262,13 +262,19 @@ def test_chunks_on_a_ring():
     }  # fmt: skip
 
 
-def test_the_turn_of_a_v_needs_no_message():
+@pytest.mark.parametrize("peers", ["10", "??"], ids=["peers", "no peers"])
+def test_the_turn_of_a_v_needs_no_message(peers):
     """Where the next stage is on the same rank nothing is sent, and counts still fit."""
-    first = timeline(0, actions=[("0F0", 0, 10), ("3F0", 40, 50)], messages=[("send 1", 10, 12), ("recv 1", 11, 40)])
-    last = timeline(1, actions=[("1F0", 12, 22), ("2F0", 22, 38)], messages=[("recv 0", 1, 12), ("send 0", 38, 40)])
+    to, back = peers
+    first = timeline(
+        0, actions=[("0F0", 0, 10), ("3F0", 40, 50)], messages=[(f"send {to}", 10, 12), (f"recv {to}", 11, 40)]
+    )
+    last = timeline(
+        1, actions=[("1F0", 12, 22), ("2F0", 22, 38)], messages=[(f"recv {back}", 1, 12), (f"send {back}", 38, 40)]
+    )
     assert ends_of(job(first, last, placement={0: (0, 3), 1: (1, 2)})) == {
-        0: [("send 1", "0F0", 1), ("recv 1", "3F0", 38)],
-        1: [("recv 0", "1F0", 10), ("send 0", "2F0", 11)],
+        0: [(f"send {to}", "0F0", 1), (f"recv {to}", "3F0", 38)],
+        1: [(f"recv {back}", "1F0", 10), (f"send {back}", "2F0", 11)],
     }
 
 

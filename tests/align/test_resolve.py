@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from bubblescope.align import clocks
 from bubblescope.align.resolve import resolve
 from bubblescope.model.job import ClockFit
 from bubblescope.model.options import Options
+from bubblescope.model.spans import Spans
 from tests.building import actions_of, group, messages_of, steps_of, timeline, work_of
 
 PP = group("1", "PIPELINE_MODEL_PARALLEL_GROUP", 0, 1)
@@ -99,7 +102,8 @@ def test_offsets_shift_everything(monkeypatch):
         "actions": [("?F0", 10, 20)], "messages": [("send 1", 20, 25)], "collectives": [("mesh_tp", 15, 30, "?F0")],
         "steps": [(7, 0, 50)], "groups": [PP],
     }  # fmt: skip
-    built = resolved(timeline(0, **same), timeline(1, **same))
+    ranks = [replace(timeline(r, **same), optimizer=Spans.of([40], [45])) for r in offsets]
+    built = resolved(*ranks)
     for rank, by in offsets.items():
         t = built.timelines[rank]
         assert [row[1:] for row in actions_of(t)] == [(10 + by, 30 + by)]
@@ -107,6 +111,7 @@ def test_offsets_shift_everything(monkeypatch):
         assert [row[1:] for row in messages_of(t)] == [(20 + by, 25 + by)]
         assert steps_of(t) == [(7, by, 50 + by)]
         assert (t.collectives.start.tolist(), t.collectives.end.tolist()) == ([15 + by], [30 + by])
+        assert (t.optimizer.start.tolist(), t.optimizer.end.tolist()) == ([40 + by], [45 + by])
     assert built.clock.error == 5
 
 

@@ -117,6 +117,29 @@ def test_recomputation_belongs_to_the_backward():
     assert blocks_of(built) == [("F", 0, 19, 0), ("B", 50, 69, 0), ("F", 80, 99, 1), ("B", 110, 129, 1)]
 
 
+def test_operators_of_a_backward_node_are_no_forward():
+    """What a node runs bears the node's number; a later call of that number still means the forward."""
+    inner = [op("MmBackward0", 31, 38, seq=2), op("MmBackward0", 41, 48, seq=1)]
+    built = [forward(0, 1, 2), backward(30, 2, 1), inner, forward(60, 3, 4), backward(90, 2, 1), backward(120, 4, 3)]
+    assert blocks_of(built) == [
+        ("F", 0, 19, 0), ("I", 30, 49, 0), ("F", 60, 79, 1), ("W", 90, 109, 0), ("B", 120, 139, 1),
+    ]  # fmt: skip
+
+
+def test_numbers_that_rise_within_a_call():
+    """Branches of a graph need not run in falling order: between two messages only another forward is another call."""
+    built = [forward(0, 1, 2, 3, 4), backward(60, 2, 1, 4, 3)]
+    assert blocks_of(built, cuts=[50]) == [("F", 0, 39, 0), ("B", 60, 99, 0)]
+
+
+def test_backwards_on_two_threads_are_two_calls():
+    """What two threads run is not one call, even where the numbers go on falling."""
+    built = [
+        forward(0, 1, 2), forward(30, 3, 4), backward(60, 4, 3, thread="cuda 0"), backward(90, 2, 1, thread="cuda 1"),
+    ]  # fmt: skip
+    assert blocks_of(built) == [("F", 0, 19, 0), ("F", 30, 49, 1), ("B", 60, 79, 1), ("B", 90, 109, 0)]
+
+
 def test_a_backward_inside_a_backward_is_no_call():
     """Checkpoints that re-enter the engine run a whole backward, with its own higher numbers, inside an operator."""
     outer = op("autograd::engine::evaluate_function: CheckpointFunctionBackward", 50, 90, seq=2, forward_thread=1)

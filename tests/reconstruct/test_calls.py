@@ -90,6 +90,13 @@ def test_a_host_call_of_another_thread_tells_nothing():
     assert ops_of(note("nccl:all_to_all", 0, 10, thread="other"), run(SENDRECV, 5, 20, 30)) == ["send_recv"]
 
 
+def test_each_thread_has_its_own_host_calls():
+    """Two threads may launch at the same moment, one inside a call and one outside."""
+    calls = [note("nccl:all_to_all", 0, 10), note("nccl:all_reduce", 20, 30, thread="autograd")]
+    launched = [run(GENERIC, at, 50 + at, 51 + at, thread=t) for t in ("main", "autograd") for at in (5, 25)]
+    assert ops_of(calls, launched) == ["all_to_all", "unknown", "unknown", "all_reduce"]
+
+
 def test_coalesced_calls_leave_it_to_the_kernel():
     """`nccl:coalesced` says nothing of what it batches."""
     assert ops_of(note("nccl:coalesced", 0, 10), run(SENDRECV, 5, 20, 30)) == ["send_recv"]
