@@ -99,6 +99,13 @@ def test_one_rank_of_eight_with_replicas():
     assert set(places) <= {0, 1, 4, 5}
 
 
+@pytest.mark.parametrize("peers", ["mesh_tp", "mesh_cp"])
+def test_one_rank_places_its_peers(peers):
+    """A rank that was not recorded stands where the recorded rank says that it shares its stage."""
+    one = timeline(2, groups=[group("1", "mesh_pp", 0, 2), group("2", peers, 2, 3)], world=4)
+    assert plan_of(one).place_of()[3] == (0, 1)
+
+
 def test_a_pipeline_group_of_one_is_none():
     """Megatron describes groups of one rank where a dimension is not used."""
     found = plan_of(*[timeline(r, groups=megatron(r, tp=2, dp=2)) for r in range(4)])
