@@ -6,7 +6,7 @@ is waiting; while the bytes move it is transfer; from then until the action begi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from bubblescope.analyze.steps import RankStep, rows_by
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["Gaps", "find_gaps"]
+__all__ = ["Gaps", "find_gaps", "sends_block"]
 
 NEVER = np.iinfo(np.int64).min
 
@@ -36,12 +36,17 @@ class Gaps(Columns):
     split: Bools = column(np.bool_)
 
 
-def find_gaps(timeline: RankTimeline, steps: dict[int, RankStep], pairing: Pairing) -> dict[int, Gaps]:
-    """The gaps of a rank by step; the first action of a step has an empty one."""
+def find_gaps(
+    timeline: RankTimeline, steps: dict[int, RankStep], pairing: Pairing, *, blocking: bool
+) -> dict[int, Gaps]:
+    """The gaps of a rank by step; the first action of a step has an empty one.
+
+    With `blocking` the rank sees its sends through before it goes on, and they count like inputs.
+    """
     messages, actions = timeline.messages, timeline.actions
     received = np.flatnonzero((pairing.action >= 0) & (messages.direction == Messages.RECV))
     sent = np.flatnonzero(messages.direction == Messages.SEND)
-    if not _sends_block(timeline, pairing, received):
+    if not blocking:
         sent = sent[:0]
     received_in = rows_by(actions.step[pairing.action[received]], len(timeline.steps))
     sent_in = rows_by(messages.step[sent], len(timeline.steps))
@@ -80,26 +85,33 @@ def _awaited(
     )
 
 
-def _sends_block(timeline: RankTimeline, pairing: Pairing, received: Ints) -> bool:
-    """Whether the rank sees its sends through before it goes on.
+def sends_block(ranks: Iterable[tuple[RankTimeline, Pairing]]) -> bool:
+    """Whether the ranks of a job, which run one program, see their sends through before they go on.
 
     Then no action begins while a send is under way (a few are forgiven, as profilers end a range a
     little late), and what follows keeps time with the sends' ends: where nothing else was awaited for
     longer, the stretch from a send's end to the next action varies far less than the whole gap does.
     A host that is always late by more than a send takes proves nothing.
     """
-    actions, messages = timeline.actions, timeline.messages
-    sent = messages.take(messages.direction == Messages.SEND)
-    input_at = np.full(len(actions), NEVER)
-    np.maximum.at(input_at, pairing.action[received], messages.end[received])
-    following = np.searchsorted(actions.start, sent.start, "right")
-    inside = (following > 0) & (following < len(actions))
-    at, over = following[inside], sent.end[inside]
-    begins, free = actions.start[at], np.maximum(np.maximum.accumulate(actions.end)[at - 1], input_at[at])
+    free, over, begins = (np.concatenate(part) for part in zip(*(_passed(t, p) for t, p in ranks), strict=True))
     if not len(over) or np.mean(begins < over) > 0.02:
         return False
     held = over > free
     return _spread((begins - over)[held]) < _spread((begins - free)[held]) / 2
+
+
+def _passed(timeline: RankTimeline, pairing: Pairing) -> tuple[Times, Times, Times]:
+    """For each send that an action follows: when all else was there, when the send ended, when the action began."""
+    actions, messages = timeline.actions, timeline.messages
+    sent = messages.take(messages.direction == Messages.SEND)
+    received = np.flatnonzero((pairing.action >= 0) & (messages.direction == Messages.RECV))
+    input_at = np.full(len(actions), NEVER)
+    np.maximum.at(input_at, pairing.action[received], messages.end[received])
+    following = np.searchsorted(actions.start, sent.start, "right")
+    inside = (following > 0) & (following < len(actions))
+    at = following[inside]
+    free = np.maximum(np.maximum.accumulate(actions.end)[at - 1], input_at[at])
+    return free, sent.end[inside], actions.start[at]
 
 
 def _spread(lengths: Times) -> float:

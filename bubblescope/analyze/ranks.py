@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bubblescope.align.pairs import Pairing, pair
-from bubblescope.analyze.gaps import Gaps, find_gaps
+from bubblescope.analyze.gaps import Gaps, find_gaps, sends_block
 from bubblescope.analyze.lanes import Lanes, lanes_of
 from bubblescope.analyze.steps import RankStep, rank_steps
 from bubblescope.model.job import Job
@@ -33,10 +33,11 @@ class RankView:
 def views(job: Job) -> dict[int, RankView]:
     """The views of all ranks of a job."""
     place, pairings = job.plan.place_of(), pair(job)
+    blocking = sends_block((timeline, pairings[rank]) for rank, timeline in job.timelines.items())
     result = {}
     for rank, timeline in job.timelines.items():
         pipeline, position = place.get(rank, (None, None))
         steps = rank_steps(timeline)
-        gaps = find_gaps(timeline, steps, pairings[rank])
+        gaps = find_gaps(timeline, steps, pairings[rank], blocking=blocking)
         result[rank] = RankView(timeline, pipeline, position, steps, gaps, lanes_of(timeline), pairings[rank])
     return result

@@ -50,8 +50,8 @@ class LabelRule:
     @classmethod
     def parse(cls, text: str) -> LabelRule:
         """Read `KIND=REGEX`; raises UsageError where the kind or the pattern is no good."""
-        kind, equals, pattern = text.partition("=")
-        if not equals or kind.strip().upper() not in {"F", "B", "I", "W"}:
+        kind, _, pattern = text.partition("=")
+        if not pattern or kind.strip().upper() not in {"F", "B", "I", "W"}:
             raise UsageError(
                 f"--label expects KIND=REGEX with KIND one of F, B, I, W, found {text!r}",
                 hint=r"for example --label 'F=fwd_s(?P<stage>\d+)_mb(?P<microbatch>\d+)'",

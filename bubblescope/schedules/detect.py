@@ -18,7 +18,7 @@ from bubblescope.schedules.registry import FAMILIES
 __all__ = ["Difference", "Match", "Verdict", "detect", "differences"]
 
 FLOOR = 0.85
-"""A best below this fits nothing: a cut step or a few swapped neighbours stay above it, another schedule does not."""
+"""A best below this fits nothing: a few swapped or missing actions stay above it, another schedule does not."""
 
 Found = Mapping[int, Order]
 """Recovered orders by position in the pipeline; positions nobody recorded are absent."""

@@ -181,13 +181,13 @@ def wild(draw):
     return one, Pairing([a for a, _ in ends], [t for _, t in ends])
 
 
-@given(wild(), st.integers(-10, 90), st.integers(1, 90))
+@given(wild(), st.integers(-10, 90), st.integers(1, 90), st.booleans())
 @settings(max_examples=300)
-def test_the_parts_add_up_to_the_window(made, start, length):
+def test_the_parts_add_up_to_the_window(made, start, length, blocking):
     """Whatever a rank did, to the nanosecond, and useful time is never counted as idle."""
     one, pairing = made
     steps, window = rank_steps(one), Window(start, start + length)
-    gaps = find_gaps(one, steps, pairing)
+    gaps = find_gaps(one, steps, pairing, blocking=blocking)
     found = partition(lanes_of(one), steps[0], window, gaps[0])
     assert found.window == length
     assert min(getattr(found, name) for name in PARTS) >= 0
