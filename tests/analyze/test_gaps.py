@@ -104,15 +104,24 @@ def test_the_latest_of_several_messages_counts():
     assert gaps(one, peer)[1] == (10, 12, 26, 30, True)
 
 
-def sender(lengths, *, blocks):
-    """Forwards of 10, each with a send of the given length right after it, that the rank sees through or not."""
-    hold = lengths if blocks else [3] * len(lengths)
+def holder(number, lengths, hold):
+    """A rank of forwards of 10, each with a send right after it and the next forward `hold` later."""
     starts = [0, *accumulate(10 + h for h in hold)]
-    actions = [(f"0F{i}", s, s + 10) for i, s in enumerate(starts)]
-    sends = [(f"send 1 0F{i}", s + 10, s + 10 + n) for i, (s, n) in enumerate(zip(starts, lengths, strict=False))]
-    receives = [(f"recv 0 1F{i}", s - 1, e) for i, (_, s, e) in enumerate(sends)]
-    received = [(f"1F{i}", e, e + 2) for i, (_, _, e) in enumerate(sends)]
-    return gaps(rank(0, actions, messages=sends), rank(1, sorted(received, key=lambda r: r[1]), messages=receives))[1:]
+    actions = [(f"{number}F{i}", s, s + 10) for i, s in enumerate(starts)]
+    sends = [
+        (f"send {number + 1} {number}F{i}", s + 10, s + 10 + n)
+        for i, (s, n) in enumerate(zip(starts, lengths, strict=False))
+    ]
+    return rank(number, actions, messages=sends)
+
+
+def sender(lengths, *, blocks):
+    """The gaps of a rank that sees sends of the given lengths through before it goes on, or goes on 3 later."""
+    one = holder(0, lengths, lengths if blocks else [3] * len(lengths))
+    ends = one.messages.end.tolist()
+    receives = [(f"recv 0 1F{i}", 0, end) for i, end in enumerate(ends)]
+    received = sorted([(f"1F{i}", end, end + 2) for i, end in enumerate(ends)], key=lambda row: row[1])
+    return gaps(one, rank(1, received, messages=receives))[1:]
 
 
 @pytest.mark.parametrize("lengths", [(4, 9, 6, 12, 5), (40, 3, 3, 3)])
@@ -132,6 +141,13 @@ def test_a_send_on_a_side_stream_blocks_nobody(lengths):
 def test_sends_of_one_length_prove_nothing():
     """Where all gaps are alike, nothing tells a blocking send from a late host."""
     assert all(ready == arrived for _, ready, arrived, _, _ in sender((5, 5, 5, 5), blocks=True))
+
+
+def test_one_rank_tells_for_all_whether_sends_block():
+    """All ranks run one program: what varying sends prove on one rank holds where they are all alike."""
+    alike, varying = holder(0, (5, 5, 5), (5, 5, 5)), holder(1, (4, 9, 16, 12), (4, 9, 16, 12))
+    assert [(arrived - start, split) for start, _, arrived, _, split in gaps(alike, varying)[1:]] == [(5, False)] * 3
+    assert [(arrived - start, split) for start, _, arrived, _, split in gaps(alike)[1:]] == [(0, True)] * 3
 
 
 def test_each_step_has_its_own_gaps():

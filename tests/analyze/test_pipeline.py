@@ -132,7 +132,7 @@ def test_a_replica_that_is_not_whole_is_left_out_of_the_mean():
 
 def test_tensor_parallel_ranks_share_an_action():
     """Its duration is their mean, and the first of them tells the order."""
-    other = [("0F0", 0, 14), *RANK_0[1:]]
+    other = [("0F0", 0, 14), RANK_0[1], ("0B1", 40, 60), ("0B0", 70, 90)]
     found = only(job(rank(0, RANK_0), rank(1, other), rank(2, RANK_1), pipelines=[[[0, 1], [2]]]))
     assert found.durations()[Action.parse("0F0")] == pytest.approx((10 + 14 - (14 - 10) / 2) / 2)
     assert {at: [str(a) for a in order] for at, order in found.orders.items()} == {

@@ -200,6 +200,14 @@ def test_unseen_pipelines_are_not_replayed():
     assert (bubble.formula, bubble.replay, bubble.measured) == (pytest.approx(1 / 3), None, None)
 
 
+def test_only_pipelines_that_were_seen_whole_are_replayed():
+    """Of the second replica only a stage 0 of twice the work is there: the mean is the first one's."""
+    double = [("0F0", 0, 20), ("0F1", 20, 40), ("0B0", 40, 80), ("0B1", 80, 120)]
+    usual = one_f_one_b().timelines
+    of = job(usual[0], usual[1], rank(2, double), pipelines=[[[0], [1]], [[2], [3]]])
+    assert report(of).bubble.replay == pytest.approx(1 / 3)
+
+
 @pytest.mark.parametrize(
     "moments",
     [(0, 10, 10, 40, 20, 50), (5, 5, 5, 5, 5, 5), (5, 5, 0, 50, 5, 5)],
