@@ -33,12 +33,14 @@ def plan(timelines: Timelines, options: Options) -> Plan:
     for name in ("pp", "tp", "dp"):
         degree[name] = getattr(options, name) or degree[name]
     if options.pp is not None:
-        pipelines, source = _by_grid(timelines, world, options), "stated"
+        pipelines, source = _by_grid(timelines, options), "stated"
+        world = max(world, *(rank + 1 for pipeline in pipelines for ranks in pipeline for rank in ranks), 0)
     elif degree["pp"] is not None:
         pipelines = _by_description(groups) if degree["pp"] > 1 else ()
         source = "process groups"
     else:
-        pipelines, source = _by_evidence(timelines, world, options)
+        lanes, source = _by_evidence(timelines, world)
+        pipelines = _with_partners(lanes, groups, options.tp or 1)
     pp = max((len(p) for p in pipelines), default=1)
     return Plan(
         world_size=world,
@@ -92,27 +94,30 @@ def _by_position(ranks: Iterable[int], position: Mapping[int, int]) -> Pipeline:
     return tuple(tuple(r for r in ranks if position[r] == at) for at in range(deepest + 1))
 
 
-def _by_grid(timelines: Timelines, world: int, options: Options) -> tuple[Pipeline, ...]:
+def _by_grid(timelines: Timelines, options: Options) -> tuple[Pipeline, ...]:
     """The user's degrees in Megatron's default order: tensor-parallel ranks are neighbours, stages far apart.
 
     Megatron-LM, megatron/core/parallel_state.py (RankGenerator, order tp-cp-ep-dp-pp).
     """
     pp, tp = options.pp or 1, options.tp or 1
+    stated = max((t.identity.world_size or 0 for t in timelines.values()), default=0)
+    world = stated or max(max(timelines, default=0) + 1, pp * tp * (options.dp or 1))
     dp = options.dp or max(1, world // (pp * tp))
-    if pp * tp * dp != world and world != len(timelines):
-        raise UsageError(f"--pp {pp} x --tp {tp} x --dp {dp} is not the {world} ranks of the job")
+    if pp * tp * dp != world:
+        source = "the traces say" if stated else "there are files of"
+        raise UsageError(f"--pp {pp} x --tp {tp} x --dp {dp} is {pp * tp * dp} ranks, but {source} {world} ranks")
     if pp == 1:
         return ()
-    grid = np.arange(pp * dp * tp).reshape(pp, dp, tp)
+    grid = np.arange(world).reshape(pp, dp, tp)
     return tuple(tuple(tuple(map(int, grid[s, d])) for s in range(pp)) for d in range(dp))
 
 
-def _by_evidence(timelines: Timelines, world: int, options: Options) -> tuple[tuple[Pipeline, ...], str]:
-    """Without descriptions: stages in labels, then who sends to whom."""
+def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...], str]:
+    """Without descriptions, pipelines of one rank a position: stages in labels, then who sends to whom."""
     stages = {r: tuple(sorted(set(t.actions.stage.tolist()) - {-1})) for r, t in timelines.items()}
-    if any(stages.values()):
-        return _by_stages(stages, options), "labels"
     talking = [r for r, t in timelines.items() if np.any(t.messages.direction != Messages.EITHER)]
+    if any(stages.values()) and not (set(stages.values()) == {(0,)} and talking):
+        return _by_stages(stages), "labels"
     if not talking:
         return (), "no pipeline messages"
     peers = _by_peers(timelines, talking)
@@ -124,22 +129,35 @@ def _by_evidence(timelines: Timelines, world: int, options: Options) -> tuple[tu
     return (tuple((rank,) for rank in range(world)),), ASSUMED
 
 
-def _by_stages(stages: Mapping[int, tuple[int, ...]], options: Options) -> tuple[Pipeline, ...]:
-    """Ranks that hold the same stages are replicas (tensor-parallel ones, if the user says so)."""
+def _by_stages(stages: Mapping[int, tuple[int, ...]]) -> tuple[Pipeline, ...]:
+    """The k-th ranks that hold each set of stages form the k-th pipeline."""
     holders: dict[tuple[int, ...], list[int]] = {}
     for rank in sorted(stages):
         if stages[rank]:
             holders.setdefault(stages[rank], []).append(rank)
-    if len(holders) == 1 and 0 in next(iter(holders)) and len(next(iter(holders))) == 1:
-        return ()
-    tp = options.tp or 1
     v = max(map(len, holders))
     depth = -(-(max(map(max, holders)) + 1) // v)
+    if depth < 2:
+        return ()
     # The first chunk of position s is stage s, whether the chunks loop or fold back.
     by_position = {min(held): ranks for held, ranks in holders.items()}
-    copies = max(1, max(len(ranks) for ranks in holders.values()) // tp)
+    copies = max(len(ranks) for ranks in holders.values())
+    return tuple(tuple(tuple(by_position.get(at, [])[k : k + 1]) for at in range(depth)) for k in range(copies))
+
+
+def _with_partners(lanes: Sequence[Pipeline], groups: Groups, tp: int) -> tuple[Pipeline, ...]:
+    """Join the pipelines whose ranks share a tensor- or context-parallel group; without groups, `tp` neighbours."""
+    described = [set(g[kind]) for g in groups.values() for kind in ("tp", "cp") if len(g.get(kind, ())) > 1]
+    if described:
+        joined = [{k} for k in range(len(lanes))]
+        for partners in described:
+            joined = _join(joined, {k for k, lane in enumerate(lanes) if partners & {r for at in lane for r in at}})
+    else:
+        joined = [set(range(k, min(k + tp, len(lanes)))) for k in range(0, len(lanes), tp)]
+    members = [[lanes[k] for k in sorted(ks)] for ks in sorted(joined, key=lambda ks: min(ks, default=0)) if ks]
     return tuple(
-        tuple(tuple(by_position.get(at, [])[d * tp : (d + 1) * tp]) for at in range(depth)) for d in range(copies)
+        tuple(tuple(sorted(rank for at in position for rank in at)) for position in zip(*lane, strict=True))
+        for lane in members
     )
 
 

@@ -134,7 +134,7 @@ def _peers(job: Job, rank: int, place: tuple[int, int], direction: int) -> Ints:
         upstream = (kind == Kind.F) == (direction == Messages.RECV)
         position = None if kind == Kind.W else holder.get(stage - 1 if upstream else stage + 1)
         if position is not None and position != place[1]:
-            ranks = pipeline[position]
+            ranks = pipeline[position] if position < len(pipeline) else ()  # one of several, of unequal length
             result[row] = ranks[min(lane, len(ranks) - 1)] if ranks else NONE
     return result
 

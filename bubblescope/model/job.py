@@ -18,7 +18,7 @@ Pipeline = tuple[tuple[int, ...], ...]
 class Plan:
     """How ranks are laid out. A degree is None where nothing tells it; `source` says what did.
 
-    `pipelines` name every rank of the pipelines that have a recorded one, recorded or not.
+    `pipelines` name the ranks of the pipelines that have a recorded one: recorded ones, and those that they name.
     """
 
     world_size: int

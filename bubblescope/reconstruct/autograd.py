@@ -173,9 +173,11 @@ def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> tuple[dict[int, 
     high = np.full(len(calls), np.iinfo(np.int64).min)
     np.minimum.at(low, index, forward.start[partner])
     np.maximum.at(high, index, forward.end[partner])
-    joined = Spans.of(low, high)
+    joined = Spans.of(low, np.maximum(high - 1, low + 1))  # ranges that only touch are two forwards
     link = np.searchsorted(joined.start, low, "right") - 1
-    return dict(zip(calls.tolist(), link.tolist(), strict=True)), joined.start, joined.end
+    end = joined.end.copy()
+    np.maximum.at(end, link, high)
+    return dict(zip(calls.tolist(), link.tolist(), strict=True)), joined.start, end
 
 
 def _stretch(low: Times, high: Times, forward: Ops, borders: Times) -> Times:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bubblescope.model.columns import Ints
 from bubblescope.model.trace import CommArgs, RankTrace
+from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
 __all__ = ["SENDS_AND_RECEIVES", "describe", "normal_op"]
@@ -85,20 +86,8 @@ def _host_calls(trace: RankTrace, units: Units) -> Ints:
     for t in np.unique(units.thread[units.thread >= 0]):
         mine = np.flatnonzero((units.thread == t) & (units.host != NO_HOST))
         theirs = np.flatnonzero(thread == t)
-        theirs = theirs[np.argsort(start[theirs], kind="stable")]
-        result[mine] = _innermost(start[theirs], end[theirs], name[theirs], units.host[mine])
-    return result
-
-
-def _innermost(start: Ints, end: Ints, name: Ints, moments: Ints, depth: int = 4) -> Ints:
-    """The name of the latest range that holds each moment; host calls nest a few deep at most."""
-    result = np.full(len(moments), -1, np.int64)
-    at = np.searchsorted(start, moments, "right") - 1
-    for _ in range(depth):
-        hit = (result < 0) & (at >= 0)
-        hit[hit] = moments[hit] <= end[at[hit]]
-        result[hit] = name[at[hit]]
-        at = at - 1
+        row = owners(start[theirs], end[theirs], units.host[mine])  # units are in host order
+        result[mine[row >= 0]] = name[theirs[row[row >= 0]]]
     return result
 
 

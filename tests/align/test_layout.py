@@ -265,3 +265,18 @@ def test_an_impossible_grid(options):
     """Degrees that do not multiply to the stated world are the user's error."""
     with pytest.raises(UsageError, match="4 ranks"):
         plan_of(timeline(0, world=4), **options)
+
+
+def test_described_tensor_groups_join_labelled_pipelines():
+    """Labels give the stages, a described tensor-parallel group which of their ranks share one."""
+    groups = {r: [group("1", "mesh_tp", r - r % 2, r - r % 2 + 1)] for r in range(4)}
+    found = plan({r: timeline(r, actions=[(f"{r // 2}F0", 0, 9)], groups=groups[r]) for r in range(4)}, Options())
+    assert found.pipelines == (((0, 1), (2, 3)),)
+    assert (found.pp, found.tp, found.dp) == (2, 2, 1)
+
+
+def test_a_lone_first_stage_that_sends_is_a_pipeline():
+    """One file of four, of stage 0: it sends, so there is a pipeline, and its depth is an assumption that is said."""
+    found = plan({0: timeline(0, actions=[("0F0", 0, 9)], messages=[("send 1", 9, 10)], world=4)}, Options())
+    assert found.pipelines
+    assert found.pp > 1
