@@ -10,6 +10,7 @@ import pickle
 import signal
 import sys
 import time
+from string import ascii_lowercase
 
 import pytest
 
@@ -32,7 +33,7 @@ def _traces(tmp_path):
 def rankless(folder, *lengths):
     """Traces that do not tell their rank, each of one kernel of the given length."""
     paths = []
-    for name, length in zip("abc", lengths, strict=False):
+    for name, length in zip(ascii_lowercase, lengths, strict=False):
         kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 100, "dur": length}
         path = folder / f"{name}.json"
         path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [kernel]}))
@@ -214,6 +215,24 @@ def test_a_progress_that_fails_ends_the_pool(traces):
         analyze(traces, Options(jobs=2), interrupt)
     assert time.monotonic() - begun < 30
     assert not multiprocessing.active_children()
+
+
+def linger(path, _options):
+    """Leave a mark beside the file, and take a while."""
+    path.with_suffix(".read").touch()
+    time.sleep(0.2)
+
+
+def test_an_error_leaves_the_other_files_unread(tmp_path, monkeypatch):
+    """What waits in the queue is not begun after the first is interrupted."""
+
+    def interrupt(_done, _total):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "read_rank", linger)
+    with pytest.raises(KeyboardInterrupt):
+        load(rankless(tmp_path, *[10] * 20), Options(jobs=2), interrupt)
+    assert 1 <= len(list(tmp_path.glob("*.read"))) <= 12
 
 
 def test_the_map_step_gives_a_small_value_that_travels(traces, tmp_path):

@@ -24,9 +24,23 @@ def test_the_bounds_are_as_defined():
 
 def test_an_unseen_stage_cannot_work_longer_than_the_span():
     """Rank 0 works all of the 40 recorded: 1.1 times that would be more than the time there was."""
+    ranks = [rank(r, [(f"{r}F0", 0, w), (f"{r}B0", 40 - w, 40)], steps=[(0, 0, 80)]) for r, w in enumerate((20, 5))]
+    bubble = report(job(*ranks, pipelines=[[[0], [1], [2]]])).bubble
+    assert bubble.lower == pytest.approx(1 - (40 + 10 + 40) / 3 / 40)
+    assert bubble.upper == pytest.approx(1 - (40 + 10 + 9) / 3 / 80)
+
+
+def test_a_lower_bound_is_never_below_nothing():
+    """Both the seen and the unseen stage may have worked all the time."""
     one = rank(0, [("0F0", 0, 20), ("0B0", 20, 40)], steps=[(0, 0, 80)])
     bubble = report(job(one, pipelines=[[[0], [1]]])).bubble
     assert (bubble.lower, bubble.upper) == (0, pytest.approx(1 - (40 + 36) / 2 / 80))
+
+
+def test_a_step_with_an_unseen_stage_has_no_bubble_of_its_own():
+    """It is complete as far as it was recorded, and used for the interval."""
+    (step,) = report(hidden(one_f_one_b(), 1)).steps
+    assert (step.complete, step.used, step.bubble, step.window_ns) == (True, True, None, None)
 
 
 def test_a_step_that_ends_early_cannot_shorten_the_window():
@@ -95,3 +109,13 @@ def test_missing_peers_and_replicas_make_no_interval(tmp_path, made):
     assert found.layout.missing_ranks == whole.missing
     assert [f.severity for f in found.quality.findings if f.code == "missing-ranks"] == ["info"]
     assert found.quality.verdict == "ok"
+
+
+def test_a_chain_that_falls_into_unequal_pieces(tmp_path):
+    """Only peers tell who belongs together, and without ranks 3 and 4 of 7 they tell of 4 ranks and of 3."""
+    whole = Job(**(SMALL | {"p": 7, "labels": "none", "pg_desc": "undefined", "missing": (3, 4)}))
+    write(whole, tmp_path)
+    found = analyze([str(tmp_path)]).report
+    assert [p.ranks for p in found.pipelines] == [(0, 1, 2, 3), (4, 5, 6)]
+    assert (found.bubble.measured, found.quality.verdict) == (None, "degraded")
+    assert found.layout.missing_ranks == (3, 4)

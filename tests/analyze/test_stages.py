@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bubblescope.analyze.partition import Window
@@ -59,6 +59,7 @@ rows = st.lists(st.tuples(st.sampled_from("FBIW"), st.integers(0, 30), st.intege
 
 
 @given(rows, st.integers(0, 40), st.integers(0, 40))
+@settings(deadline=None)
 def test_phases_add_up_to_the_idle_time(made, before, after):
     """To the nanosecond, whatever ran in whatever order."""
     at, actions = 0, []

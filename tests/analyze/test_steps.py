@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bubblescope.analyze.steps import choose, microbatches, rank_steps
@@ -160,6 +160,7 @@ def test_an_action_without_work_takes_no_time():
 
 
 @given(st.lists(st.tuples(st.integers(0, 200), st.lists(st.integers(0, 30), min_size=1, max_size=5)), max_size=8))
+@settings(deadline=None)
 def test_a_ranks_durations_add_up_to_its_useful_time(made):
     """To the rounding of each action to whole nanoseconds, however they overlap."""
     actions = [(f"0F{i}", start, start + sum(pieces)) for i, (start, pieces) in enumerate(sorted(made))]
