@@ -131,6 +131,8 @@ def _evidence(found: Study) -> tuple[str, ...]:
         return ("no pipeline labels, no pipeline group and no messages between stages",)
     if found.job.untold_chunks is not None:
         return (f"{found.job.untold_chunks} chunks a rank, which nothing tells apart",)
+    if schedule is None and not found.used:
+        return ("no step that counts is complete, so there is no order to compare",)
     if schedule is None:
         return ("messages between stages, but no forward or backward could be told",)
     shape = schedule.shape

@@ -146,6 +146,7 @@ def test_steps_that_are_not_there_measure_nothing():
     found = report(one_f_one_b(), steps=StepRange(7))
     assert (found.bubble.measured, found.bubble.lower, found.schedule.name) == (None, None, "unknown")
     assert [(s.complete, s.used, s.window_ns) for s in found.steps] == [(True, False, 90)]
+    assert found.schedule.evidence == ("no step that counts is complete, so there is no order to compare",)
 
 
 def test_a_study_holds_what_its_report_rests_on():
