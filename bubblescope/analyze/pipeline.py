@@ -32,6 +32,11 @@ class PipelineStep:
         """Useful nanoseconds of each rank."""
         return {rank: step.useful.total for rank, step in self.steps.items()}
 
+    def window_of(self, rank: int) -> Window:
+        """The window on a rank's own clock: moved, if that clock disagrees, so that it holds the rank's actions."""
+        actions = self.steps[rank].actions
+        return self.window.around(int(actions.start.min()), int(actions.end.max()))
+
     @property
     def bubble(self) -> float:
         """1 - mean useful / window over the recorded ranks (D1)."""

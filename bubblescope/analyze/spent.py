@@ -37,7 +37,7 @@ def _in_pipeline(found: Study, view: RankView, steps: list[PipelineStep]) -> rep
     spent = _Spent([], [], [])
     for pipeline_step in steps:
         step = pipeline_step.steps[view.timeline.rank]
-        window = pipeline_step.window.around(int(step.actions.start.min()), int(step.actions.end.max()))
+        window = pipeline_step.window_of(step.rank)
         part = partition(view.lanes, step, window, view.gaps[step.step])
         spent.parts.append(part)
         spent.outside.append(outside(view.lanes, [Window(step.start, window.start), Window(window.end, step.end)]))
@@ -115,5 +115,5 @@ def _gaps(found: Study, origin: int) -> Iterator[report.WorstBubble]:
                         start_ns=int(gaps.start[at]) - origin,
                         duration_ns=int(length[at]),
                         before=str(order[at]),
-                        phase=phase_of(step, pipeline_step.window, int(gaps.start[at])),
+                        phase=phase_of(step, pipeline_step.window_of(rank), int(gaps.start[at])),
                     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bubblescope.errors import UsageError
 from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.model.columns import Ints, Times
 from bubblescope.model.options import StepRange
@@ -117,10 +118,12 @@ def choose(steps: Mapping[int, Mapping[int, RankStep]], wanted: StepRange, m: in
     """Judge every step by its counts of actions; without micro-batches (m None) by being there on all ranks.
 
     Means take the complete steps; the first is left out where at least two others remain, unless
-    the user chose the steps.
+    the user chose the steps. Raises UsageError where the user chose none that is there.
     """
     usual = {rank: None if m is None else _usual_count(mine.values(), m) for rank, mine in steps.items()}
     numbers = sorted({number for mine in steps.values() for number in mine})
+    if numbers and not any(n in wanted for n in numbers):
+        raise UsageError(f"--steps selects none of the steps in the traces, which are {numbers[0]} to {numbers[-1]}")
     complete = [
         n for n in numbers if all(n in mine and usual[r] in {None, len(mine[n].rows)} for r, mine in steps.items())
     ]

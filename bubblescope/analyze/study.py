@@ -54,9 +54,11 @@ def study(job: Job, options: Options) -> Study:
     seen = views(job)
     members = {rank: view.steps for rank, view in seen.items()}
     piped = {rank: steps for rank, steps in members.items() if seen[rank].pipeline is not None}
-    counted = microbatches(step for steps in piped.values() for step in steps.values()) if piped else None
-    m = None if job.untold_chunks else options.microbatches or counted
-    uses = choose(piped or members, options.steps, counted)
+    # A rank of which no action could be told is as good as not recorded: it must not make every step incomplete.
+    told = {rank: steps for rank, steps in piped.items() if len(seen[rank].timeline.actions)}
+    counted = microbatches(step for steps in told.values() for step in steps.values())
+    m = None if job.untold_chunks or not piped else options.microbatches or counted
+    uses = choose(told or members, options.steps, counted)
     numbers = [use.number for use in uses if use.used]
     steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
     schedule = find_schedule(job, steps, m, options.schedule) if steps and m else None

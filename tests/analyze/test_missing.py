@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bubblescope.analyze.missing import ASSUMPTION
+from bubblescope.analyze.missing import ASSUMPTION, interval
 from bubblescope.engine import analyze
-from bubblescope.model.options import StepRange
 from tests.analyze.jobs import RANK_0, RANK_1, hidden, job, one_f_one_b, rank, report
 from tests.generator import Job, truth, write
 
@@ -58,8 +57,7 @@ def test_tensor_parallel_ranks_are_one_stage():
 
 def test_nothing_used_has_no_interval():
     """No used step, no bound."""
-    bubble = report(hidden(one_f_one_b(), 1), steps=StepRange(7)).bubble
-    assert (bubble.lower, bubble.upper, bubble.trusted) == (None, None, False)
+    assert interval(hidden(one_f_one_b(), 1), []) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bubblescope.analyze.steps import choose, microbatches, rank_steps
+from bubblescope.errors import UsageError
 from bubblescope.model.options import StepRange
 from bubblescope.model.timeline import Steps
 from tests.analyze.jobs import RANK_0, RANK_1, again, call, job, rank, report, steps, without
@@ -80,11 +81,17 @@ def test_a_rank_without_any_forward_makes_all_incomplete():
 
 @pytest.mark.parametrize(
     ("wanted", "expected"),
-    [(StepRange(0, 0), [0]), (StepRange(2), [2, 3]), (StepRange(None, 2), [0, 1, 2]), (StepRange(7, 9), [])],
+    [(StepRange(0, 0), [0]), (StepRange(2), [2, 3]), (StepRange(None, 2), [0, 1, 2])],
 )
 def test_chosen_steps_are_used_as_chosen(wanted, expected):
     """With --steps the first is not left out."""
     assert used(*both(4), wanted=wanted)[1] == expected
+
+
+def test_steps_that_are_not_there_are_refused():
+    """--steps that selects nothing is an error that names the steps there are."""
+    with pytest.raises(UsageError, match="0 to 3"):
+        used(*both(4), wanted=StepRange(7, 9))
 
 
 def test_an_incomplete_step_is_not_used_though_chosen():
