@@ -57,8 +57,9 @@ class Collector:
         others = bins[Kind.OTHER]
         blocks = [bins[Kind.OP], bins[Kind.ANNOTATION], bins[Kind.LAUNCH], work, others]
         whole = [[event for event in block if event.ph == "X"] for block in blocks]
-        parts = [event for block, ours in zip(blocks, whole, strict=True) if len(block) > len(ours) for event in block]
-        halves = [event for event in parts if event.ph in ("B", "E")]
+        parted = any(len(block) > len(ours) for block, ours in zip(blocks, whole, strict=True))
+        parts = window.events if parted else []  # in the order of the file, which decides between equal times
+        halves = [event for event in parts if event.ph in ("B", "E") and kinds[event.cat] != Kind.DROP]
 
         micros: Micros = from_decimals if window.exact else from_numbers
         timed = [_times(block, micros) for block in whole]

@@ -65,7 +65,7 @@ def test_any_window_reads_the_same(tmp_path_factory, around, events, indent, win
     assert small.source.events == len(events)
     for block, cats in ((small.ops, {"cpu_op"}), (small.kernels, {"kernel", "gpu_memcpy"})):
         starts = [event["ts"] * 1000 for event in whole if event["cat"] in cats]
-        in_halves = sum(event["ph"] == "E" and event["cat"] in cats for event in events)
+        in_halves = sum(event["ph"] == "B" and event["cat"] in cats for event in events)
         assert set(starts) <= set(block.start.tolist())
         assert len(starts) <= len(block) <= len(starts) + in_halves
 
