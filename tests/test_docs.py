@@ -37,7 +37,7 @@ PAGES = {
     for page in (
         *ROOT.glob("*.md"),
         *ROOT.glob("docs/*.md"),
-        *ROOT.glob("*/README.md"),
+        *ROOT.glob("[a-z]*/README.md"),
         *ROOT.glob("sample_traces/*/README.md"),
     )
 }
