@@ -50,7 +50,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'bubblescope' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415
 
-    module = import_module(_LAZY[name])
-    # Kept, as importing the engine also binds `analyze`, to the folder of that name.
-    globals().update({other: getattr(module, other) for other, home in _LAZY.items() if home == _LAZY[name]})
-    return globals()[name]
+    return getattr(import_module(_LAZY[name]), name)

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bubblescope.align.resolve import resolve
-from bubblescope.analyze.assemble import assemble
+from bubblescope.analysis.assemble import assemble
 from bubblescope.errors import InputError, UsageError
 from bubblescope.ingest import registry, sources
 from bubblescope.model.analysis import Analysis

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from bubblescope._version import __version__
-from bubblescope.analyze import communication, missing, quality, stages
-from bubblescope.analyze.partition import Window
-from bubblescope.analyze.pipeline import PipelineStep, pipeline_steps
-from bubblescope.analyze.spent import rank_rows, worst_bubbles
-from bubblescope.analyze.study import Study, study
+from bubblescope.analysis import communication, missing, quality, stages
+from bubblescope.analysis.partition import Window
+from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
+from bubblescope.analysis.spent import rank_rows, worst_bubbles
+from bubblescope.analysis.study import Study, study
 from bubblescope.model import report
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bubblescope.analyze.partition import Window
-from bubblescope.analyze.stages import phase_of, phases
-from bubblescope.analyze.steps import rank_steps
-from tests.analyze.jobs import RANK_0, RANK_1, again, call, hidden, job, one_f_one_b, rank, report, steps
+from bubblescope.analysis.partition import Window
+from bubblescope.analysis.stages import phase_of, phases
+from bubblescope.analysis.steps import rank_steps
+from tests.analysis.jobs import RANK_0, RANK_1, again, call, hidden, job, one_f_one_b, rank, report, steps
 
 GPIPE_0 = (("0F0", 0, 10), ("0F1", 10, 20), ("0B0", 60, 80), ("0B1", 80, 100))
 GPIPE_1 = (("1F0", 10, 20), ("1F1", 20, 30), ("1B0", 40, 60), ("1B1", 60, 80))

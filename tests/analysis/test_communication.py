@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from tests.analyze.jobs import call, job, rank, report, steps
+from tests.analysis.jobs import call, job, rank, report, steps
 
 
 def rows(*timelines, pipelines=([[0]],)):

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bubblescope.align.resolve import resolve
-from bubblescope.analyze.assemble import assemble
+from bubblescope.analysis.assemble import assemble
 from bubblescope.model.options import Options
-from tests.analyze.jobs import call, job, rank, steps
+from tests.analysis.jobs import call, job, rank, steps
 
 spans = st.tuples(st.integers(0, 190), st.integers(0, 30)).map(lambda s: (s[0], s[0] + s[1]))
 in_step = st.sampled_from([0, 1, -1])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bubblescope.align.pairs import UNKNOWN, Pairing
-from bubblescope.analyze.steps import RankStep, rows_by
+from bubblescope.analysis.steps import RankStep, rows_by
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.timeline import Messages, RankTimeline
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from bubblescope.analyze.pipeline import PipelineStep
+from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.model.job import Job
 
 __all__ = ["ASSUMPTION", "interval"]

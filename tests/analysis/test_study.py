@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 
 from bubblescope.align.resolve import resolve
-from bubblescope.analyze.assemble import assemble
-from bubblescope.analyze.study import study
+from bubblescope.analysis.assemble import assemble
+from bubblescope.analysis.study import study
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import Steps
 from bubblescope.reconstruct.passes import reconstruct
-from tests.analyze.jobs import RANK_0, RANK_1, call, job, one_f_one_b, rank, report, steps
+from tests.analysis.jobs import RANK_0, RANK_1, call, job, one_f_one_b, rank, report, steps
 from tests.building import forward, kernel, op, trace
 
 

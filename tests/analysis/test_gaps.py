@@ -6,8 +6,8 @@ from itertools import accumulate
 
 import pytest
 
-from bubblescope.analyze.ranks import views
-from tests.analyze.jobs import again, job, rank, report, steps
+from bubblescope.analysis.ranks import views
+from tests.analysis.jobs import again, job, rank, report, steps
 
 
 def gaps(timeline, *others, step=0):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bubblescope.analyze.partition import Window
-from bubblescope.analyze.ranks import RankView
-from bubblescope.analyze.steps import RankStep
+from bubblescope.analysis.partition import Window
+from bubblescope.analysis.ranks import RankView
+from bubblescope.analysis.steps import RankStep
 from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.model.job import Job
 

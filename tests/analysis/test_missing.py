@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bubblescope.analyze.missing import ASSUMPTION, interval
+from bubblescope.analysis.missing import ASSUMPTION, interval
 from bubblescope.engine import analyze
-from tests.analyze.jobs import RANK_0, RANK_1, hidden, job, one_f_one_b, rank, report
+from tests.analysis.jobs import RANK_0, RANK_1, hidden, job, one_f_one_b, rank, report
 from tests.generator import Job, truth, write
 
 SMALL = {"forward_ns": 100_000, "backward_ns": 200_000, "optimizer_ns": 30_000, "kernels": 1, "m": 6}

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bubblescope.analyze.communication import unpaired
-from bubblescope.analyze.missing import ASSUMPTION
-from bubblescope.analyze.ranks import RankView
-from bubblescope.analyze.steps import StepUse
-from bubblescope.analyze.study import Study
+from bubblescope.analysis.communication import unpaired
+from bubblescope.analysis.missing import ASSUMPTION
+from bubblescope.analysis.ranks import RankView
+from bubblescope.analysis.steps import StepUse
+from bubblescope.analysis.study import Study
 from bubblescope.model.job import Job
 from bubblescope.model.report import Quality
 from bubblescope.model.timeline import Messages

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bubblescope.analyze.pipeline import PipelineStep, pipeline_steps
-from bubblescope.analyze.ranks import RankView, views
-from bubblescope.analyze.steps import StepUse, choose, microbatches
-from bubblescope.analyze.theory import Schedule, Theory, find_schedule, theory
+from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
+from bubblescope.analysis.ranks import RankView, views
+from bubblescope.analysis.steps import StepUse, choose, microbatches
+from bubblescope.analysis.theory import Schedule, Theory, find_schedule, theory
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
 from bubblescope.model.trace import Finding

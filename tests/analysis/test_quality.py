@@ -8,7 +8,7 @@ import pytest
 
 from bubblescope.model.options import StepRange
 from bubblescope.model.trace import Finding
-from tests.analyze.jobs import RANK_0, RANK_1, again, hidden, job, one_f_one_b, rank, report, steps
+from tests.analysis.jobs import RANK_0, RANK_1, again, hidden, job, one_f_one_b, rank, report, steps
 
 
 def quality(of, **options):

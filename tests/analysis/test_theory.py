@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bubblescope.analyze.study import study
+from bubblescope.analysis.study import study
 from bubblescope.engine import load
 from bubblescope.errors import UsageError
 from bubblescope.model.actions import Kind, Order
@@ -12,7 +12,7 @@ from bubblescope.model.options import Options
 from bubblescope.schedules.family import Shape
 from bubblescope.schedules.registry import find
 from bubblescope.schedules.replay import replay
-from tests.analyze.jobs import again, hidden, job, one_f_one_b, rank, report, steps, without
+from tests.analysis.jobs import again, hidden, job, one_f_one_b, rank, report, steps, without
 from tests.generator import Job, truth, write
 
 

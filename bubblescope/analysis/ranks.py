@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bubblescope.align.pairs import Pairing, pair
-from bubblescope.analyze.gaps import Gaps, find_gaps, sends_block
-from bubblescope.analyze.lanes import Lanes, lanes_of
-from bubblescope.analyze.steps import RankStep, rank_steps
+from bubblescope.analysis.gaps import Gaps, find_gaps, sends_block
+from bubblescope.analysis.lanes import Lanes, lanes_of
+from bubblescope.analysis.steps import RankStep, rank_steps
 from bubblescope.model.job import Job
 from bubblescope.model.timeline import RankTimeline
 

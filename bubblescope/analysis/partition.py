@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from bubblescope.analyze.gaps import Gaps
-from bubblescope.analyze.lanes import Lanes
-from bubblescope.analyze.steps import RankStep
+from bubblescope.analysis.gaps import Gaps
+from bubblescope.analysis.lanes import Lanes
+from bubblescope.analysis.steps import RankStep
 from bubblescope.model.spans import Spans, lengths_by_layer
 
 __all__ = ["Outside", "Partition", "Window", "outside", "partition", "whole_step"]

@@ -8,11 +8,11 @@ from statistics import fmean
 
 import numpy as np
 
-from bubblescope.analyze.partition import Outside, Partition, Window, outside, partition, whole_step
-from bubblescope.analyze.pipeline import PipelineStep
-from bubblescope.analyze.ranks import RankView
-from bubblescope.analyze.stages import phase_of
-from bubblescope.analyze.study import Study
+from bubblescope.analysis.partition import Outside, Partition, Window, outside, partition, whole_step
+from bubblescope.analysis.pipeline import PipelineStep
+from bubblescope.analysis.ranks import RankView
+from bubblescope.analysis.stages import phase_of
+from bubblescope.analysis.study import Study
 from bubblescope.model import report
 
 __all__ = ["rank_rows", "worst_bubbles"]

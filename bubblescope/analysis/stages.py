@@ -9,9 +9,9 @@ from statistics import fmean, median_low
 
 import numpy as np
 
-from bubblescope.analyze.partition import Window
-from bubblescope.analyze.pipeline import PipelineStep
-from bubblescope.analyze.steps import RankStep
+from bubblescope.analysis.partition import Window
+from bubblescope.analysis.pipeline import PipelineStep
+from bubblescope.analysis.steps import RankStep
 from bubblescope.model import report
 from bubblescope.model.actions import Kind
 from bubblescope.model.job import Job

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bubblescope.align.pairs import UNKNOWN
-from bubblescope.analyze.ranks import RankView
+from bubblescope.analysis.ranks import RankView
 from bubblescope.model.columns import Ints, Times
 from bubblescope.model.groups import purpose
 from bubblescope.model.report import Communication, Group

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bubblescope.analyze.steps import choose, microbatches, rank_steps
+from bubblescope.analysis.steps import choose, microbatches, rank_steps
 from bubblescope.errors import UsageError
 from bubblescope.model.options import StepRange
 from bubblescope.model.timeline import Steps
-from tests.analyze.jobs import RANK_0, RANK_1, again, call, job, rank, report, steps, without
+from tests.analysis.jobs import RANK_0, RANK_1, again, call, job, rank, report, steps, without
 
 ANY = StepRange()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bubblescope.analyze.pipeline import pipeline_steps
-from bubblescope.analyze.ranks import views
+from bubblescope.analysis.pipeline import pipeline_steps
+from bubblescope.analysis.ranks import views
 from bubblescope.model.actions import Action
-from tests.analyze.jobs import RANK_0, RANK_1, again, hidden, job, one_f_one_b, rank, report, shifted, steps
+from tests.analysis.jobs import RANK_0, RANK_1, again, hidden, job, one_f_one_b, rank, report, shifted, steps
 
 
 def only(of, step=0):

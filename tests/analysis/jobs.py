@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bubblescope.analyze.assemble import assemble
+from bubblescope.analysis.assemble import assemble
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
 from bubblescope.model.report import Report

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from bubblescope.analyze.pipeline import PipelineStep
+from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.model.job import Job
 from bubblescope.schedules import registry

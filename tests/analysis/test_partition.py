@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bubblescope.align.pairs import UNKNOWN, Pairing
-from bubblescope.analyze.gaps import find_gaps
-from bubblescope.analyze.lanes import lanes_of
-from bubblescope.analyze.partition import Outside, Window, outside, partition
-from bubblescope.analyze.ranks import views
-from bubblescope.analyze.steps import rank_steps
-from tests.analyze.jobs import call, job, one_f_one_b, rank, report, shifted
+from bubblescope.analysis.gaps import find_gaps
+from bubblescope.analysis.lanes import lanes_of
+from bubblescope.analysis.partition import Outside, Window, outside, partition
+from bubblescope.analysis.ranks import views
+from bubblescope.analysis.steps import rank_steps
+from tests.analysis.jobs import call, job, one_f_one_b, rank, report, shifted
 
 PARTS = ("compute", "in_stage_comm", "dp", "pp_transfer", "pp_wait", "host", "other")
 

@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from bubblescope.analyze.lanes import lanes_of
+from bubblescope.analysis.lanes import lanes_of
 from bubblescope.model.spans import Spans
-from tests.analyze.jobs import RANK_0, RANK_1, again, call, job, one_f_one_b, rank, report, steps
+from tests.analysis.jobs import RANK_0, RANK_1, again, call, job, one_f_one_b, rank, report, steps
 
 
 def alone(*ranks):
