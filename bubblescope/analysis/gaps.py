@@ -41,13 +41,13 @@ def find_gaps(
 ) -> dict[int, Gaps]:
     """The gaps of a rank by step; the first action of a step has an empty one.
 
-    With `blocking` the rank sees its sends through before it goes on, and they count like inputs.
+    With `blocking` the rank sees its sends through before it goes on, and they count like inputs. So
+    does a message of unknown direction, which may hold a receive, if the action begins after its end.
     """
     messages, actions = timeline.messages, timeline.actions
     received = np.flatnonzero((pairing.action >= 0) & (messages.direction == Messages.RECV))
-    sent = np.flatnonzero(messages.direction == Messages.SEND)
-    if not blocking:
-        sent = sent[:0]
+    passed = (Messages.SEND, Messages.EITHER) if blocking else (Messages.EITHER,)
+    sent = np.flatnonzero(np.isin(messages.direction, passed))
     received_in = rows_by(actions.step[pairing.action[received]], len(timeline.steps))
     sent_in = rows_by(messages.step[sent], len(timeline.steps))
     return {
@@ -77,7 +77,9 @@ def _awaited(
 ) -> Iterator[tuple[int, int]]:
     """(message, action of the step) for every message that the rank had to see through before the action."""
     yield from zip(received.tolist(), np.searchsorted(step.rows, pairing.action[received]).tolist(), strict=True)
-    following = np.searchsorted(step.actions.start, messages.start[sent], "right")
+    either = messages.direction[sent] == Messages.EITHER
+    moment = np.where(either, messages.end[sent], messages.start[sent] + 1)
+    following = np.searchsorted(step.actions.start, moment, "left")
     yield from (
         (row, at)
         for row, at in zip(sent.tolist(), following.tolist(), strict=True)

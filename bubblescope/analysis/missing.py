@@ -26,10 +26,7 @@ def interval(job: Job, steps: Sequence[PipelineStep]) -> tuple[float | None, flo
 
 
 def _bounds(job: Job, step: PipelineStep) -> tuple[float, float]:
-    useful: dict[int, list[int]] = {}
-    for rank, length in step.useful.items():
-        useful.setdefault(step.position[rank], []).append(length)
-    seen = [fmean(lengths) for lengths in useful.values()]
+    seen = list(step.useful_by_position.values())
     unseen = job.plan.pp - len(seen)
     span = max(int(s.actions.end.max()) for s in step.steps.values()) - min(
         int(s.actions.start.min()) for s in step.steps.values()

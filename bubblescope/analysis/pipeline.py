@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -32,6 +33,14 @@ class PipelineStep:
         """Useful nanoseconds of each rank."""
         return {rank: step.useful.total for rank, step in self.steps.items()}
 
+    @property
+    def useful_by_position(self) -> dict[int, float]:
+        """Useful nanoseconds of each position: the mean over its recorded tensor-parallel ranks."""
+        lengths: dict[int, list[int]] = {}
+        for rank, useful in self.useful.items():
+            lengths.setdefault(self.position[rank], []).append(useful)
+        return {position: fmean(useful) for position, useful in lengths.items()}
+
     def window_of(self, rank: int) -> Window:
         """The window on a rank's own clock: moved, if that clock disagrees, so that it holds the rank's actions."""
         actions = self.steps[rank].actions
@@ -39,14 +48,14 @@ class PipelineStep:
 
     @property
     def bubble(self) -> float:
-        """1 - mean useful / window over the recorded ranks (D1)."""
-        return 1 - float(np.mean(list(self.useful.values()))) / self.window.length
+        """1 - mean useful / window over the positions (D1), however many ranks of each were recorded."""
+        return 1 - fmean(self.useful_by_position.values()) / self.window.length
 
     @property
     def span_bubble(self) -> float:
         """The same over the longest rank's own span (D3; Zero Bubble, arXiv 2401.10241, section 5.3)."""
         spans = [int(s.actions.end.max() - s.actions.start.min()) for s in self.steps.values()]
-        return 1 - float(np.mean(list(self.useful.values()))) / max(spans)
+        return 1 - fmean(self.useful_by_position.values()) / max(spans)
 
     @property
     def orders(self) -> dict[int, Order]:

@@ -128,12 +128,12 @@ def imbalance(steps: Sequence[PipelineStep], found: Sequence[report.Stage]) -> r
 
 
 def _replica_ratio(steps: Sequence[PipelineStep]) -> float | None:
-    by_rank: dict[tuple[int, int], list[int]] = {}
+    by_replica: dict[tuple[int, int], list[float]] = {}
     for step in steps:
-        for rank, useful in step.useful.items():
-            by_rank.setdefault((step.position[rank], rank), []).append(useful)
+        for position, useful in step.useful_by_position.items():
+            by_replica.setdefault((position, step.pipeline), []).append(useful)
     by_position: dict[int, list[float]] = {}
-    for (position, _), lengths in by_rank.items():
+    for (position, _), lengths in by_replica.items():
         by_position.setdefault(position, []).append(fmean(lengths))
     ratios = [max(means) / median_low(means) for means in by_position.values() if len(means) > 1 and median_low(means)]
     return max(ratios, default=None)

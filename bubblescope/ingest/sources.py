@@ -1,9 +1,13 @@
-"""From what a user names to the files to read: files, directories, globs that no shell expanded."""
+"""From what a user names to the files to read: files, directories, globs that no shell expanded, standard input."""
 
 from __future__ import annotations
 
+import atexit
 import glob
 import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +49,8 @@ def expand(args: Sequence[str]) -> Found:
 
 
 def _files(arg: str) -> list[Path]:
+    if arg == "-":
+        return [_spooled()]
     path = Path(arg)
     if path.is_dir():
         return sorted(_inside(path), key=_natural)
@@ -56,6 +62,18 @@ def _files(arg: str) -> list[Path]:
             return [file for match in matches for file in (_files(str(match)) if match.is_dir() else [match])]
         raise InputError(f"{arg}: expected files of this pattern, found none", hint="Check the pattern.")
     raise InputError(f"{arg}: expected a file or a directory, found neither", hint="Check the path.")
+
+
+def _spooled() -> Path:
+    """Standard input as a file, as a trace is read more than once; it goes when the program does."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InputError("-: expected a trace on standard input, found a terminal", hint="Pipe a trace into it.")
+    folder = Path(tempfile.mkdtemp(prefix="bubblescope-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / "stdin"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
+    return path
 
 
 def _inside(directory: Path) -> Iterator[Path]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import sys
+import tempfile
+
 import pytest
 
 from bubblescope.errors import InputError
@@ -95,3 +99,30 @@ def test_foreign_file_among_traces(tree):
     result = expand([str(tree / "config.json"), str(tree / "rank2.json")])
     assert [path.name for path in result.paths] == ["rank2.json"]
     assert [finding.code for finding in result.findings] == ["skipped"]
+
+
+class Piped(io.TextIOWrapper):
+    """Standard input that holds these bytes."""
+
+    def __init__(self, content):
+        super().__init__(io.BytesIO(content))
+
+
+def test_a_dash_reads_standard_input(monkeypatch, tmp_path):
+    """- stands for a trace that is piped in, which is spooled to a file of its own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", Piped(b'{"schemaVersion": 1, "traceEvents": []}'))
+    (path,) = expand(["-"]).paths
+    assert path.read_bytes() == b'{"schemaVersion": 1, "traceEvents": []}'
+    assert tmp_path in path.parents
+
+
+@pytest.mark.parametrize("stdin", [None, "terminal"])
+def test_a_dash_without_a_pipe_says_so(monkeypatch, stdin):
+    """- on a terminal, or without standard input, is an error that says what was expected."""
+    if stdin is not None:
+        stdin = Piped(b"")
+        monkeypatch.setattr(stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(InputError, match="standard input"):
+        expand(["-"])
