@@ -41,13 +41,13 @@ def find_gaps(
 ) -> dict[int, Gaps]:
     """The gaps of a rank by step; the first action of a step has an empty one.
 
-    With `blocking` the rank sees its sends through before it goes on, and they count like inputs. So
-    does a message of unknown direction, which may hold a receive, if the action begins after its end.
+    With `blocking` the rank sees its sends through before it goes on, and they count like inputs.
     """
     messages, actions = timeline.messages, timeline.actions
     received = np.flatnonzero((pairing.action >= 0) & (messages.direction == Messages.RECV))
-    passed = (Messages.SEND, Messages.EITHER) if blocking else (Messages.EITHER,)
-    sent = np.flatnonzero(np.isin(messages.direction, passed))
+    # A receive without an action, or a message of unknown direction, was awaited by the action that follows it.
+    loose = (pairing.action < 0) & (messages.direction != Messages.SEND)
+    sent = np.flatnonzero(loose | (blocking & (messages.direction == Messages.SEND)))
     received_in = rows_by(actions.step[pairing.action[received]], len(timeline.steps))
     sent_in = rows_by(messages.step[sent], len(timeline.steps))
     return {
@@ -77,8 +77,8 @@ def _awaited(
 ) -> Iterator[tuple[int, int]]:
     """(message, action of the step) for every message that the rank had to see through before the action."""
     yield from zip(received.tolist(), np.searchsorted(step.rows, pairing.action[received]).tolist(), strict=True)
-    either = messages.direction[sent] == Messages.EITHER
-    moment = np.where(either, messages.end[sent], messages.start[sent] + 1)
+    sends = messages.direction[sent] == Messages.SEND
+    moment = np.where(sends, messages.start[sent] + 1, messages.end[sent])
     following = np.searchsorted(step.actions.start, moment, "left")
     yield from (
         (row, at)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bubblescope.model.groups import IN_STAGE, Purpose, serving
 from bubblescope.model.spans import Spans
-from bubblescope.model.timeline import RankTimeline
+from bubblescope.model.timeline import Messages, RankTimeline
 
 __all__ = ["Lanes", "lanes_of"]
 
@@ -47,8 +47,14 @@ def lanes_of(timeline: RankTimeline) -> Lanes:
         unexplained=unexplained,
         messages=Spans.of(timeline.messages.start, timeline.messages.end),
         busy=Spans.join((compute, optimizer)),
-        elsewhere=Spans.join((stray, optimizer, in_stage, unexplained)),
+        elsewhere=Spans.join((stray, optimizer, in_stage, unexplained, _unclear(timeline))),
     )
+
+
+def _unclear(timeline: RankTimeline) -> Spans:
+    """Messages of unknown direction: where an action stood still for one, it may be no message of the pipeline."""
+    unclear = timeline.messages.take(timeline.messages.direction == Messages.EITHER)
+    return Spans.of(unclear.start, unclear.end)
 
 
 def _shared(timeline: RankTimeline, purposes: Collection[Purpose | None]) -> Spans:

@@ -92,8 +92,15 @@ def _window(steps: Mapping[int, RankStep]) -> Window:
     and the window does not depend on how the clocks are aligned. Of several the longest counts.
     """
     spans = {rank: Window(int(s.actions.start.min()), int(s.actions.end.max())) for rank, s in steps.items()}
-    kinds = {kind for step in steps.values() for kind in step.actions.kind.tolist()}
-    first_stage = [spans[rank] for rank, step in steps.items() if np.any(step.actions.stage == 0)]
-    if first_stage and Kind.B in kinds and Kind.W not in kinds:
-        return max(first_stage, key=lambda window: window.length)
+    owning = [spans[rank] for rank, step in steps.items() if _has_both_ends(step)]
+    split = any(np.any(step.actions.kind == Kind.W) for step in steps.values())
+    longest = max(span.length for span in spans.values())
+    if owning and not split and max(span.length for span in owning) == longest:
+        return max(owning, key=lambda window: window.length)
     return Window(min(span.start for span in spans.values()), max(span.end for span in spans.values()))
+
+
+def _has_both_ends(step: RankStep) -> bool:
+    """Whether the rank runs the first and the last action of the pipeline: forwards and backwards of stage 0."""
+    kinds = step.actions.kind[step.actions.stage == 0]
+    return bool(np.any(kinds == Kind.F) and np.any(kinds == Kind.B))

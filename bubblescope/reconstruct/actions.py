@@ -15,7 +15,7 @@ from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import Units
 
-__all__ = ["Ranges", "build", "drawn_out", "from_blocks", "from_labels", "number", "recurrences"]
+__all__ = ["Ranges", "build", "drawn_out", "from_blocks", "from_labels", "number", "recurrences", "torn"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,18 +57,42 @@ def drawn_out(ranges: Ranges, shared: Times, borders: Times) -> Ranges:
     return ranges.replace(end=end)
 
 
-def recurrences(ranges: Ranges) -> Times:
-    """Host moments at which a named action comes again: a new step begins there.
+def torn(ranges: Ranges, step: Ints) -> bool:
+    """Whether the steps cut through the pipeline in most of them.
 
-    An action whose name has no micro-batch comes again with each of them, which says nothing.
+    Then a step holds an action twice, or a backward before its own forward, or one whose forward
+    lies in another step.
+    """
+    held: dict[int, set[tuple[int, int, int]]] = {}
+    forward_in: dict[int, int] = {}
+    bad: set[int] = set()
+    for s, key, link in zip(step.tolist(), _keys(ranges), ranges.link.tolist(), strict=True):
+        mine = held.setdefault(s, set())
+        late = key[0] == Kind.F and any((kind, *key[1:]) in mine for kind in (Kind.B, Kind.I, Kind.W))
+        if key[0] == Kind.F and link != NONE:
+            forward_in[link] = s
+        if (key[2] != NONE and (key in mine or late)) or forward_in.get(link, s) != s:
+            bad.add(s)
+        mine.add(key)
+    return len(bad) * 2 > len(held)
+
+
+def recurrences(ranges: Ranges) -> Times:
+    """Host moments at which a new step begins, by what the actions are called.
+
+    A named action that comes again begins one, and so does the first forward of micro-batch 0, if a
+    piece of an earlier step precedes it. An action whose name has no micro-batch comes again with
+    each of them, which says nothing.
     """
     ranges = ranges.take(ranges.microbatch != NONE)
     seen: set[tuple[int, int, int]] = set()
-    cuts = []
+    cuts, begun = [], False
     for key, start in zip(_keys(ranges), ranges.start.tolist(), strict=True):
-        if key in seen:
+        first = not begun and key[0] == Kind.F and key[2] == 0
+        if key in seen or (first and seen):
             cuts.append(start)
             seen.clear()
+        begun |= first
         seen.add(key)
     return np.array(cuts, np.int64)
 

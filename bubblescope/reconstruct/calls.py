@@ -59,12 +59,15 @@ def describe(trace: RankTrace, units: Units) -> tuple[tuple[CommArgs, ...], Ints
     table: dict[CommArgs, int] = {}
     known = [replace(args, op=normal_op(args.op)) for args in trace.comms]
     around = _host_calls(trace, units)
-    by_name = [_op_of_name(name) for name in trace.names] if len(units) else []
+    by_name = [*(_op_of_name(name) for name in trace.names), ""]  # the last one answers to -1
+    is_range = matching(trace.names, _HOST_CALL)
     rows = []
     for comm, host, name in zip(units.comm.tolist(), around.tolist(), units.name.tolist(), strict=True):
         args = known[comm] if comm >= 0 else CommArgs()
         if not args.op:
-            args = replace(args, op=(by_name[host] if host >= 0 else "") or by_name[name] or "unknown")
+            # A gloo call is a range of its own and says what it is; a kernel's name says less than the call around it.
+            names = (by_name[name], by_name[host]) if is_range[name] else (by_name[host], by_name[name])
+            args = replace(args, op=next(filter(None, names), "unknown"))
         rows.append(table.setdefault(args, len(table)))
     return tuple(table), np.array(rows, np.int64)
 

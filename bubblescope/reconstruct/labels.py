@@ -33,12 +33,12 @@ class Dialect:
 
 DIALECTS: tuple[Dialect, ...] = (
     # torch/distributed/pipelining/schedules.py: _PipelineScheduleRuntime (2.9 and later), then ScheduleGPipe.
-    Dialect("torch stages", r"PP:(?P<stage>\d+)(?P<kind>[FBIW])(?P<microbatch>\d+)"),
-    Dialect("torch gpipe", r"(?P<kind>Forward|Backward) (?P<microbatch>\d+)"),
+    Dialect("torch stages", r"PP:(?P<stage>\d{1,4})(?P<kind>[FBIW])(?P<microbatch>\d{1,6})"),
+    Dialect("torch gpipe", r"(?P<kind>Forward|Backward) (?P<microbatch>\d{1,6})"),
 )
 
 MESSAGE_DIALECTS: tuple[Dialect, ...] = (
-    Dialect("torch stages", r"PP:(?P<stage>\d+)(?P<direction>SEND|RECV)_(?P<kind>[FB])(?P<microbatch>\d+)"),
+    Dialect("torch stages", r"PP:(?P<stage>\d{1,4})(?P<direction>SEND|RECV)_(?P<kind>[FB])(?P<microbatch>\d{1,6})"),
 )
 
 _KINDS = {"F": Kind.F, "B": Kind.B, "I": Kind.I, "W": Kind.W, "Forward": Kind.F, "Backward": Kind.B}
@@ -100,5 +100,10 @@ def _ids(match: re.Match[str], dialect: Dialect) -> tuple[int, int, int, int]:
     if not groups and match.re.groups:
         groups = {"microbatch": match[1]}
     kind = _KINDS[groups["kind"]] if dialect.kind is None else dialect.kind
-    stage, microbatch = (int(groups[g]) if (groups.get(g) or "").isdecimal() else -1 for g in ("stage", "microbatch"))
+    stage, microbatch = (int(groups[g]) if _is_id(groups.get(g)) else -1 for g in ("stage", "microbatch"))
     return int(kind), stage, microbatch, _DIRECTIONS.get(groups.get("direction") or "", -1)
+
+
+def _is_id(text: str | None) -> bool:
+    """Whether a group of a label is a number that a stage or a micro-batch can have."""
+    return text is not None and len(text) <= 6 and text.isascii() and text.isdecimal()

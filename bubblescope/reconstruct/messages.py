@@ -10,12 +10,13 @@ from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.groups import serving
 from bubblescope.model.timeline import Collectives, Messages
 from bubblescope.model.trace import CommArgs
+from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import SENDS_AND_RECEIVES, bytes_of
 from bubblescope.reconstruct.labels import Labels
-from bubblescope.reconstruct.ranges import owners
+from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import NO_HOST, Units
 
-__all__ = ["between_stages", "collectives", "messages", "posted"]
+__all__ = ["beside", "between_stages", "collectives", "messages", "posted"]
 
 _DIRECTIONS = {"send": Messages.SEND, "recv": Messages.RECV, "send_recv": Messages.EITHER}
 
@@ -50,6 +51,23 @@ def messages(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints, lab
     direction[fused] = labels.direction[label[fused]]
     sizes = bytes_of(calls, row)
     return Messages(units.start, units.end, step, direction, peer, sizes, row, *ids)
+
+
+def beside(posted: Messages, host: Times, ranges: Ranges, step: Ints) -> Ints:
+    """The step of each message: that of the action in which the host posted it.
+
+    Between two actions a receive goes with the next one and a send with the last one, whatever a mark
+    says; where there is none, and for a message of unknown direction, the mark decides.
+    """
+    inside = owners(ranges.start, ranges.end, host)
+    following = np.searchsorted(ranges.start, host, "left")
+    neighbour = np.where(posted.direction == Messages.RECV, following, following - 1)
+    neighbour[posted.direction == Messages.EITHER] = NONE
+    row = np.where(inside >= 0, inside, neighbour)
+    known = (row >= 0) & (row < len(ranges)) & (host != NO_HOST)
+    result: Ints = posted.step.copy()
+    result[known] = step[row[known]]
+    return result
 
 
 def collectives(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints, action: Ints) -> Collectives:

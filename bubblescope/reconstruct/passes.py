@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from bubblescope.model.columns import Bools, Times
@@ -36,11 +38,13 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         borders = np.sort(np.concatenate((cuts, _fences(trace))))
         ranges = actions.drawn_out(ranges, messages.posted(own), borders)
     named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
-    marks = steps.find(trace, Units.concat((work, communication)), named_again, ranges.start)
+    marks = steps.find(trace, Units.concat((work, communication)), named_again, ranges.start, partial(_tear, ranges))
     step_of_unit, step_of_range = steps.rows_of(marks, communication), steps.rows_at(marks, ranges.start)
     sent, shared = (
         (communication.take(keep), calls, row[keep], step_of_unit[keep]) for keep in (is_message, ~is_message)
     )
+    posted = messages.messages(*sent, labels.message_labels(trace))
+    posted = posted.replace(step=messages.beside(posted, sent[0].host, ranges, step_of_range))
     optimizer = _optimizer(trace, work)
     numbered = actions.number(ranges, step_of_range)
     done, owned, asked = actions.build(numbered, step_of_range, work.take(~optimizer), shared[0])
@@ -53,13 +57,17 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         steps=steps.extent(marks, work, communication, on_gpu=trace.on_gpu),
         actions=done,
         work=owned,
-        messages=messages.messages(*sent, labels.message_labels(trace)),
+        messages=posted,
         collectives=messages.collectives(*shared, asked),
         calls=calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
         findings=(*trace.findings, *labels.unmatched(trace, options.labels)),
     )
+
+
+def _tear(ranges: actions.Ranges, marks: steps.Marks) -> bool:
+    return actions.torn(ranges, steps.rows_at(marks, ranges.start))
 
 
 def _ranges(trace: RankTrace, options: Options, posted: Times) -> tuple[actions.Ranges, Reconstruction | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
 __all__ = ["Marks", "extent", "find", "rows_at", "rows_of"]
 
-_STEP = r"ProfilerStep#(\d+)$"
+_STEP = r"ProfilerStep#(\d{1,18})$"
 _OPTIMIZER = r"Optimizer\.step#"
 
 
@@ -28,15 +29,25 @@ class Marks(Columns):
     end: Times = column(np.int64)
 
 
-def find(trace: RankTrace, units: Units, recurrences: Times, begun: Times) -> Marks:
+def find(
+    trace: RankTrace,
+    units: Units,
+    recurrences: Times,
+    begun: Times,
+    tear: Callable[[Marks], bool] = lambda _: False,
+) -> Marks:
     """Steps as the profiler marked them, else cut where something comes again, else all as one.
 
-    `recurrences` are host moments at which a named action comes again; without any, the ends of
-    the optimizer's calls cut instead. `begun` are the host moments at which actions begin: a
-    label stands before the first launch in it.
+    Args:
+        trace: the rank's trace.
+        units: all that ran.
+        recurrences: host moments at which a named action comes again; without any, the ends of the
+            optimizer's calls cut instead.
+        begun: host moments at which actions begin; a label stands before the first launch in it.
+        tear: whether marks cut through the pipeline, so that something else must tell the steps.
     """
     marked = _profiler_steps(trace)
-    if len(marked):
+    if len(marked) and not tear(marked):
         return marked
     known = units.host[units.host != NO_HOST]
     known = known if len(known) else units.start
@@ -51,7 +62,7 @@ def _profiler_steps(trace: RankTrace) -> Marks:
     rows = trace.annotations.take(matching(trace.names, _STEP)[trace.annotations.name])
     rows = rows.take(np.argsort(rows.start, kind="stable"))
     numbers = [int(re.match(_STEP, trace.names[name])[1]) for name in rows.name]  # type: ignore[index]
-    first = ~np.isin(np.arange(len(rows)), [i for i, n in enumerate(numbers) if n in numbers[:i]])
+    first = np.sort(np.unique(np.array(numbers, np.int64), return_index=True)[1])
     rows, number = rows.take(first), np.array(numbers, np.int64)[first]
     # A step lasts until the next begins, so that what runs between two annotations is not lost.
     end = np.concatenate((np.maximum(rows.start[1:], rows.start[:-1]), rows.end[-1:]))
