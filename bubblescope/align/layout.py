@@ -7,10 +7,11 @@ labels, the peers of messages, and last, where messages have no peers, how many 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from bubblescope.align.unnamed import by_counting
+from bubblescope.align.unnamed import by_counting, grids, in_order, line, shortage
 from bubblescope.errors import UsageError
 from bubblescope.model.groups import Purpose, purpose
 from bubblescope.model.job import Pipeline, Plan
@@ -54,7 +55,8 @@ def plan(timelines: Timelines, options: Options) -> Plan:
 
 def _world_size(timelines: Timelines) -> int:
     stated = [t.identity.world_size or 0 for t in timelines.values()]
-    return max([*stated, max(timelines, default=-1) + 1])
+    named = [int(t.messages.peer.max()) + 1 for t in timelines.values() if len(t.messages)]
+    return max([*stated, *named, max(timelines, default=-1) + 1])
 
 
 def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ...]]:
@@ -114,35 +116,54 @@ def _by_grid(timelines: Timelines, options: Options) -> tuple[Pipeline, ...]:
 
 def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...], str]:
     """Without descriptions, pipelines of one rank a position: stages in labels, then who sends to whom."""
-    stages = {r: tuple(sorted(set(t.actions.stage.tolist()) - {-1})) for r, t in timelines.items()}
+    stages = {r: held for r, t in timelines.items() if (held := tuple(sorted(set(t.actions.stage.tolist()) - {-1})))}
     talking = [r for r, t in timelines.items() if np.any(t.messages.direction != Messages.EITHER)]
-    if any(stages.values()) and not (set(stages.values()) == {(0,)} and talking):
-        return _by_stages(stages), "labels"
+    depth = _depth(stages, world, timelines) if stages else None
+    if depth is not None:
+        return _by_stages(stages, depth, world), "labels"
     if not talking:
         return (), "no pipeline messages"
-    peers = _by_peers(timelines, talking)
+    peers = _by_peers(timelines, talking) if not stages else ()
     if peers:
         return peers, "message peers"
-    counted = by_counting(timelines, world)
+    counted = by_counting(timelines, world) if not stages else None
     if counted is not None:
         return counted, "message counts"
-    return (tuple((rank,) for rank in range(world)),), ASSUMED
+    return (line(range(world)),), ASSUMED
 
 
-def _by_stages(stages: Mapping[int, tuple[int, ...]]) -> tuple[Pipeline, ...]:
-    """The k-th ranks that hold each set of stages form the k-th pipeline."""
-    holders: dict[tuple[int, ...], list[int]] = {}
-    for rank in sorted(stages):
-        if stages[rank]:
-            holders.setdefault(stages[rank], []).append(rank)
-    v = max(map(len, holders))
-    depth = -(-(max(map(max, holders)) + 1) // v)
+def _depth(stages: Mapping[int, tuple[int, ...]], world: int, timelines: Timelines) -> int | None:
+    """Positions of a pipeline by the stages that its ranks hold; None where a rank deeper down is missing.
+
+    Chunks that loop are p apart on every rank; chunks that fold back add up to 2p-1.
+    """
+    apart = {b - a for held in stages.values() for a, b in pairwise(held)}
+    folded = {held[0] + held[1] + 1 for held in stages.values() if len(held) == 2}
+    if len(apart) == 1 and (world % min(apart) == 0 or len(folded) != 1 or min(folded) % 2):
+        return min(apart)
+    if apart and len(folded) == 1:
+        return min(folded) // 2
+    if apart:
+        return -(-(max(map(max, stages.values())) + 1) // max(map(len, stages.values())))
+    deepest = max(stages, key=lambda rank: stages[rank])
+    inner = len(timelines[deepest].messages) > 0 and abs(shortage(timelines[deepest])) < 0.1
+    only_first = stages[deepest] == (0,) and len(timelines[deepest].messages) > 0
+    return None if inner or only_first else stages[deepest][0] + 1
+
+
+def _by_stages(stages: Mapping[int, tuple[int, ...]], depth: int, world: int) -> tuple[Pipeline, ...]:
+    """Pipelines whose first chunk of position s is stage s, whether the chunks loop or fold back."""
     if depth < 2:
         return ()
-    # The first chunk of position s is stage s, whether the chunks loop or fold back.
-    by_position = {min(held): ranks for held, ranks in holders.items()}
-    copies = max(len(ranks) for ranks in holders.values())
-    return tuple(tuple(tuple(by_position.get(at, [])[k : k + 1]) for at in range(depth)) for k in range(copies))
+    position = {rank: min(held) for rank, held in stages.items()}
+    if world % depth == 0:
+        for layout in grids(world, depth):
+            placed = {rank: at for pipeline in layout for at, (rank,) in enumerate(pipeline)}
+            if all(placed[rank] == at for rank, at in position.items()):
+                return tuple(p for p in layout if any(rank in stages for (rank,) in p))
+    # Neither way fits: the k-th ranks of each position are taken to belong together.
+    holders = [[rank for rank in sorted(stages) if position[rank] == at] for at in range(depth)]
+    return tuple(tuple(tuple(ranks[k : k + 1]) for ranks in holders) for k in range(max(map(len, holders))))
 
 
 def _with_partners(lanes: Sequence[Pipeline], groups: Groups, tp: int) -> tuple[Pipeline, ...]:
@@ -162,14 +183,14 @@ def _with_partners(lanes: Sequence[Pipeline], groups: Groups, tp: int) -> tuple[
 
 
 def _by_peers(timelines: Timelines, talking: Sequence[int]) -> tuple[Pipeline, ...]:
-    """Connected components of the graph of peers, each in the order of its ranks."""
+    """Connected components of the graph of peers, first stage first; () where a peer was not named or not recorded."""
     joined: list[set[int]] = []
     for rank in talking:
         peers = set(timelines[rank].messages.peer.tolist()) - {-1}
-        if not peers:
+        if not peers or not peers <= set(timelines):
             return ()
         joined = _join(joined, {rank, *peers})
-    return tuple(tuple((r,) for r in sorted(ranks)) for ranks in sorted(joined, key=min))
+    return tuple(line(in_order(sorted(ranks), timelines)) for ranks in sorted(joined, key=min))
 
 
 def _conflicts(groups: Groups, options: Options) -> tuple[Finding, ...]:

@@ -41,7 +41,7 @@ def _untold_chunks(timelines: Mapping[int, RankTimeline], plan: Plan) -> int | N
     whole = all(rank in timelines for pipeline in plan.pipelines for ranks in pipeline for rank in ranks)
     if labelled or not whole or (plan.tp or 1) > 1:
         return None
-    count = chunks(timelines, len(plan.pipelines))
+    count = chunks(timelines)
     return count if count is not None and count > 1 else None
 
 

@@ -1,78 +1,114 @@
-"""Which ranks form a pipeline, where messages name no peer and no group is described (gloo, old NCCL).
+"""Which ranks form a pipeline, where no group is described: by counting messages, by labels, by time.
 
-Counting tells how many pipelines there are: in a pipeline of one chunk a rank, an inner rank sends
-and receives four messages a micro-batch, the two ends two each. So the messages that are short of
-four a forward are four a micro-batch and pipeline.
+In a pipeline an inner rank sends and receives four messages for every forward it runs (two without
+a backward); the two ends are short of half of that for every micro-batch. So the ranks that are
+short count the pipelines, and how short they are counts the chunks a rank.
 
-Which ranks they are, time tells: the first forward of a stage starts after that of the stage before.
 Frameworks put the stages of a pipeline either far apart (Megatron, DeepSpeed, torchtitan: rank s·d+k
-is stage s of pipeline k) or side by side.
+is stage s of pipeline k) or side by side. Labels decide between them, or else time: the first
+forward of a stage starts after that of the stage before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from bubblescope.model.actions import Kind
+from bubblescope.model.columns import Times
 from bubblescope.model.job import Pipeline
-from bubblescope.model.timeline import RankTimeline
+from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["by_counting", "chunks"]
+__all__ = ["by_counting", "chunks", "grids", "in_order", "line", "shortage"]
 
-
-def by_counting(timelines: Mapping[int, RankTimeline], world: int) -> tuple[Pipeline, ...] | None:
-    """The pipelines of a job of `world` ranks; None where the counts fit none.
-
-    Ranks that were not recorded leave one pipeline over all ranks as the only guess.
-    """
-    if world < 2 or len(timelines) < world:
-        return (_line(range(world)),) if world > 1 else ()
-    count = _pipelines(timelines)
-    if count is None or world % count or world // count < 2:
-        return None
-    depth = world // count
-    apart = tuple(_line(range(k, world, count)) for k in range(count))
-    beside = tuple(_line(range(k * depth, (k + 1) * depth)) for k in range(count))
-    return max((apart, beside), key=lambda layout: _fit(timelines, layout))
+Timelines = Mapping[int, RankTimeline]
 
 
-def chunks(timelines: Mapping[int, RankTimeline], pipelines: int) -> int | None:
-    """How many chunks a rank holds, by the same count, as the ends are short of four messages a micro-batch.
-
-    None where messages are not all there, or add up to no whole number.
-    """
-    forwards = [int(np.sum(t.actions.kind == Kind.F)) for t in timelines.values()]
-    short = 4 * sum(forwards) - sum(len(t.messages) for t in timelines.values())
-    if short <= 0 or not pipelines:
-        return None
-    count = 4 * float(np.median(forwards)) * pipelines / short
-    return round(count) if count >= 1 and abs(count - round(count)) < 0.1 else None
-
-
-def _line(ranks: Sequence[int]) -> Pipeline:
+def line(ranks: Iterable[int]) -> Pipeline:
+    """A pipeline of one rank a position."""
     return tuple((rank,) for rank in ranks)
 
 
-def _pipelines(timelines: Mapping[int, RankTimeline]) -> int | None:
-    """The number of pipelines that the messages of all ranks add up to, if they do."""
-    forwards = {rank: int(np.sum(t.actions.kind == Kind.F)) for rank, t in timelines.items()}
-    short = sum(4 * forwards[rank] - len(t.messages) for rank, t in timelines.items())
-    usual = int(np.median(list(forwards.values())))
-    count = short / (4 * usual) if usual else 0.0
-    return round(count) if count >= 1 and abs(count - round(count)) < 0.1 else None
+def grids(world: int, depth: int) -> tuple[tuple[Pipeline, ...], ...]:
+    """Both ways to lay pipelines of `depth` positions over all ranks: stages far apart, stages side by side."""
+    count = world // depth
+    apart = tuple(line(range(k, world, count)) for k in range(count))
+    beside = tuple(line(range(k * depth, (k + 1) * depth)) for k in range(count))
+    return apart, beside
 
 
-def _fit(timelines: Mapping[int, RankTimeline], layout: Sequence[Pipeline]) -> int:
+def shortage(timeline: RankTimeline) -> float:
+    """Messages a forward that a rank is short of an inner one's: 0 inside, on an end 2 / v (1 / v forward-only)."""
+    forwards = int(np.sum(timeline.actions.kind == Kind.F))
+    return 2 * _ways(timeline) - len(timeline.messages) / forwards if forwards else 0.0
+
+
+def _ways(timeline: RankTimeline) -> int:
+    """2 where messages go forward and back, 1 without a backward."""
+    kind = timeline.actions.kind
+    return 2 if np.any((kind == Kind.B) | (kind == Kind.I)) else 1
+
+
+def by_counting(timelines: Timelines, world: int) -> tuple[Pipeline, ...] | None:
+    """The pipelines of a job of `world` ranks; None where ranks are missing or the counts fit none."""
+    ends = sum(shortage(t) > 0.1 for t in timelines.values())
+    if len(timelines) < world or world < 2 or not ends or ends % 2 or world % (ends // 2) or chunks(timelines) is None:
+        return None
+    depth = world // (ends // 2)
+    if depth < 2:
+        return None
+    forwards = grids(world, depth)
+    backwards = (tuple(tuple(reversed(p)) for p in layout) for layout in forwards)
+    return max((*forwards, *backwards), key=lambda layout: _fit(timelines, layout))
+
+
+def chunks(timelines: Timelines) -> int | None:
+    """Chunks a rank, from how short the ends are; None where that is no whole number, or differs."""
+    counts = [_ways(t) / shortage(t) for t in timelines.values() if shortage(t) > 0.1]
+    if not counts or max(counts) - min(counts) > 0.1 or abs(min(counts) - round(min(counts))) > 0.1:
+        return None
+    return max(1, round(min(counts)))
+
+
+def in_order(ranks: Sequence[int], timelines: Timelines) -> tuple[int, ...]:
+    """Ranks of a pipeline from its first stage on.
+
+    Where a rank's first message of a step is a receive, it comes from the stage before: that makes a
+    chain. If it does not (receives posted early), the starts of the first forwards order the ranks.
+    """
+    follower = {before: rank for rank in ranks if (before := _first_source(timelines[rank])) is not None}
+    heads = [rank for rank in ranks if _first_source(timelines[rank]) is None]
+    chain = heads if len(heads) == 1 else []
+    while chain and chain[-1] in follower and len(chain) <= len(ranks):
+        chain = [*chain, follower[chain[-1]]]
+    if sorted(chain) == sorted(ranks):
+        return tuple(chain)
+    return tuple(sorted(ranks, key=lambda rank: (_mean_start(timelines[rank]), rank)))
+
+
+def _mean_start(timeline: RankTimeline) -> float:
+    starts = _first_forwards(timeline)
+    return float(np.mean(starts)) if len(starts) else 0.0
+
+
+def _first_source(timeline: RankTimeline) -> int | None:
+    """Whom the first message of most steps comes from; None where it is a send."""
+    m = timeline.messages
+    _, rows = np.unique(m.step, return_index=True)
+    sources = [int(m.peer[row]) if m.direction[row] == Messages.RECV else None for row in rows]
+    return max(set(sources), key=sources.count, default=None)
+
+
+def _fit(timelines: Timelines, layout: Sequence[Pipeline]) -> int:
     """How many neighbours in these pipelines start their first forwards one after the other."""
     first = {rank: _first_forwards(t) for rank, t in timelines.items()}
-    pairs = [(a[0], b[0]) for line in layout for a, b in pairwise(line)]
+    pairs = [(a[0], b[0]) for pipeline in layout for a, b in pairwise(pipeline)]
     return sum(int(np.sum(first[a][: len(first[b])] < first[b][: len(first[a])])) for a, b in pairs)
 
 
-def _first_forwards(timeline: RankTimeline) -> np.ndarray:
+def _first_forwards(timeline: RankTimeline) -> Times:
     """Start of the first forward of each step."""
     forward = timeline.actions.take(timeline.actions.kind == Kind.F)
     _, rows = np.unique(forward.step, return_index=True)

@@ -165,10 +165,24 @@ def test_ranks_with_the_same_stages_are_replicas():
     assert plan_of(*ranks, tp=2).pipelines == (((0, 1), (2, 3)),)
 
 
-def test_a_missing_stage_leaves_a_hole():
-    """A stage whose rank is not there keeps its position."""
+def test_a_missing_stage_keeps_its_rank():
+    """Stages whose ranks are not there keep their positions, and the ranks that the layout of the others gives them."""
     found = plan_of(staged(0, 0), staged(3, 3))
-    assert found.pipelines == (((0,), (), (), (3,)),)
+    assert found.pipelines == (((0,), (1,), (2,), (3,)),)
+
+
+def test_a_missing_rank_does_not_mix_replicas():
+    """With rank 1 of stage 0 missing, rank 2 still belongs to the pipeline of rank 0."""
+    found = plan_of(staged(0, 0), staged(2, 1), staged(3, 1))
+    assert found.pipelines == (((0,), (2,)), ((1,), (3,)))
+
+
+@pytest.mark.parametrize(("held", "pp"), [({0: (0, 4)}, 4), ({0: (0, 7)}, 4), ({0: (0, 2), 1: (1, 3)}, 2)])
+def test_chunks_tell_the_depth(held, pp):
+    """Chunks that loop are p apart, chunks that fold back add up to 2p-1: one rank can tell."""
+    ranks = [timeline(r, actions=[(f"{s}F0", 10 * i, 10 * i + 9) for i, s in enumerate(stages)], world=4)
+             for r, stages in held.items()]  # fmt: skip
+    assert plan_of(*ranks).pp == pp
 
 
 def test_stage_0_alone_is_no_pipeline():
@@ -184,8 +198,19 @@ def test_message_peers():
     )  # fmt: skip
     assert found.pipelines == (((0,), (2,)), ((1,), (3,)))
     assert found.source == "message peers"
-    missing = plan_of(talking(1, "recv 0", "send 2"), world_of_four())
-    assert missing.pipelines == (((0,), (1,), (2,)),)
+
+
+def test_peers_that_were_not_recorded_leave_an_assumption():
+    """What lies behind a rank that nobody recorded is unknown: one pipeline over all ranks, and it is said."""
+    found = plan_of(talking(1, "recv 0", "send 2"), world_of_four())
+    assert found.pipelines == (((0,), (1,), (2,), (3,)),)
+    assert [f.code for f in found.findings] == ["layout-assumed"]
+
+
+def test_a_pipeline_against_the_order_of_ranks():
+    """The first message of a stage is a receive from the stage before: rank 1 is the first stage here."""
+    found = plan_of(talking(0, "recv 1", "send 1"), talking(1, "send 0", "recv 0"))
+    assert found.pipelines == (((1,), (0,)),)
 
 
 def world_of_four():

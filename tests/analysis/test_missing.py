@@ -109,11 +109,11 @@ def test_missing_peers_and_replicas_make_no_interval(tmp_path, made):
     assert found.quality.verdict == "ok"
 
 
-def test_a_chain_that_falls_into_unequal_pieces(tmp_path):
-    """Only peers tell who belongs together, and without ranks 3 and 4 of 7 they tell of 4 ranks and of 3."""
+def test_a_chain_with_a_hole(tmp_path):
+    """Only peers tell who belongs together, and they name ranks 3 and 4 of 7, which nobody recorded."""
     whole = Job(**(SMALL | {"p": 7, "labels": "none", "pg_desc": "undefined", "missing": (3, 4)}))
     write(whole, tmp_path)
     found = analyze([str(tmp_path)]).report
-    assert [p.ranks for p in found.pipelines] == [(0, 1, 2, 3), (4, 5, 6)]
+    assert [p.ranks for p in found.pipelines] == [tuple(range(7))]
     assert (found.bubble.measured, found.quality.verdict) == (None, "degraded")
     assert found.layout.missing_ranks == (3, 4)
