@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bubblescope.ingest.tables import parse_ranks
+from bubblescope.ingest.tables import MOST_RANKS, parse_ranks, plausible_ranks
 from bubblescope.model.trace import Device, Finding, Identity, ProcessGroup
 
 __all__ = ["KINETO_KEYS", "Members", "filename_rank", "identify"]
@@ -22,6 +22,7 @@ _TRAILING_NUMBER = re.compile(r"(?<!\d)[._-](\d{1,6})$")  # not the end of a dat
 _COUNTS_OTHER = re.compile(r"(?i)(activities|pid|step|iter|iteration|epoch|attempt|node|host)$")
 _SUFFIXES = re.compile(r"(?i)(\.pt)?(\.trace)?(\.json)?(\.gz)?$")
 _LARGEST_BASE = 1 << 62
+_LONGEST_SHOWN = 40
 
 
 @dataclass(slots=True)
@@ -56,13 +57,14 @@ class Members:
 
 
 def identify(path: Path, members: Members) -> tuple[Identity, list[Finding]]:
-    """The identity, and a finding where the name of the file contradicts the trace."""
+    """The identity, and findings where it cannot be or where the name of the file contradicts it."""
     told = members.distributed if isinstance(members.distributed, dict) else {}
-    rank = _integer(told.get("rank"))
+    odd = [_implausible(path, key, told[key]) for key in ("rank", "world_size") if not _is_rank(told.get(key))]
+    rank = _integer(told.get("rank"), MOST_RANKS)
     identity = Identity(
         rank=rank,
         rank_source=None if rank is None else "metadata",
-        world_size=_integer(told.get("world_size")),
+        world_size=_integer(told.get("world_size"), MOST_RANKS),
         backend=_text(told.get("backend")),
         host=_text(members.host),
         devices=tuple(_devices(members.devices)),
@@ -70,14 +72,14 @@ def identify(path: Path, members: Members) -> tuple[Identity, list[Finding]]:
     )
     named = filename_rank(path.name)
     if named is None or named == rank:
-        return identity, []
+        return identity, odd
     if rank is None:
         plausible = identity.world_size is None or named < identity.world_size
-        return (replace(identity, rank=named, rank_source="filename") if plausible else identity), []
+        return (replace(identity, rank=named, rank_source="filename") if plausible else identity), odd
     if _NAMED_RANK.search(path.name) is None:
-        return identity, []  # a bare number in a name claims nothing
+        return identity, odd  # a bare number in a name claims nothing
     message = f"the file name says rank {named}, its metadata say rank {rank}; the metadata are believed"
-    return identity, [Finding("metadata-conflict", "warning", message, str(path))]
+    return identity, [*odd, Finding("metadata-conflict", "warning", message, str(path))]
 
 
 def filename_rank(name: str) -> int | None:
@@ -111,7 +113,18 @@ def _ranks(value: Any) -> tuple[int, ...]:
     if isinstance(value, str):
         return parse_ranks(value)
     ranks = [_integer(rank) for rank in value] if isinstance(value, list) else []
-    return () if None in ranks else tuple(rank for rank in ranks if rank is not None)
+    return plausible_ranks([-1 if rank is None else rank for rank in ranks])
+
+
+def _is_rank(value: Any) -> bool:
+    """Whether the value may stand for a rank or for a number of them; what is not told may."""
+    return value is None or _integer(value, MOST_RANKS) is not None
+
+
+def _implausible(path: Path, key: str, value: Any) -> Finding:
+    shown = repr(value) if len(repr(value)) <= _LONGEST_SHOWN else f"{repr(value)[:_LONGEST_SHOWN]}..."
+    message = f"distributedInfo says {key} {shown}, which cannot be; it counts as not told"
+    return Finding("implausible-metadata", "warning", message, str(path))
 
 
 def _integer(value: Any, limit: int = 1 << 31) -> int | None:

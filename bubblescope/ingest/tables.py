@@ -13,7 +13,10 @@ from bubblescope.ingest.events import Arguments
 from bubblescope.model.columns import Columns, Ints
 from bubblescope.model.trace import CommArgs
 
-__all__ = ["Comms", "Pairs", "Rows", "Table", "parse_ranks"]
+__all__ = ["MOST_RANKS", "Comms", "Pairs", "Rows", "Table", "parse_ranks", "plausible_ranks"]
+
+MOST_RANKS = 1_000_000
+"""No job has as many; a number from here on is no rank but damage."""
 
 K = TypeVar("K", bound=Hashable)
 C = TypeVar("C", bound=Columns)
@@ -69,16 +72,16 @@ class Comms:
             description=_unquoted(arg.description),
             ranks=self._group(arg.ranks),
             group_size=arg.group_size,
-            src=-1 if arg.src is None else arg.src,
-            dst=-1 if arg.dst is None else arg.dst,
-            elements=max(arg.elements_in, arg.elements_out),
+            src=_rank(arg.src),
+            dst=_rank(arg.dst),
+            elements=max(arg.elements_in, arg.elements_out, -1),
             dtype=_unquoted(arg.dtype),
             seq=arg.seq,
         )
 
     def _group(self, ranks: str | list[int]) -> tuple[int, ...]:
         if isinstance(ranks, list):
-            return tuple(ranks)
+            return plausible_ranks(ranks)
         if ranks not in self._ranks:
             self._ranks[ranks] = parse_ranks(ranks)
         return self._ranks[ranks]
@@ -105,12 +108,21 @@ class Rows(Generic[C]):
 
 
 def parse_ranks(text: str) -> tuple[int, ...]:
-    """The ranks of "[0, 1]"; none if the list was cut short with "..." or is no such list."""
+    """The ranks of "[0, 1]"; none if the list was cut short with "..." or is no list of ranks."""
     fields = _unquoted(text).removeprefix("[").removesuffix("]").split(",")
     try:
-        return tuple(int(field) for field in fields)
+        return plausible_ranks([int(field) for field in fields])
     except ValueError:
         return ()
+
+
+def plausible_ranks(ranks: list[int]) -> tuple[int, ...]:
+    """The same; none if one of them cannot be a rank, for then the list means something else."""
+    return tuple(ranks) if all(0 <= rank < MOST_RANKS for rank in ranks) else ()
+
+
+def _rank(number: int | None) -> int:
+    return number if number is not None and 0 <= number < MOST_RANKS else -1
 
 
 def _unquoted(text: str) -> str:

@@ -35,6 +35,9 @@ _SIZES = {
     "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "complexfloat": 8, "complexdouble": 16,
 }  # fmt: skip
 
+_LARGEST = 2**42
+"""Bytes; no device holds as many, so that more is damage, and sums of what is left stay in 64 bits."""
+
 _HOST_CALL = r"nccl:(\w+)|c10d::(\w+)|_c10d_functional::(\w+)|gloo:(\w+)"
 _KERNEL = r"(?i)(?:void )?(?:nccl|rccl)(?:Symk?)?(?:Dev)?(?:Kernel)?_?([a-z]+?)(?:Ring|Tree|CollNet|Kernel|_|\(|<|$)"
 
@@ -46,9 +49,10 @@ def normal_op(name: str) -> str:
 
 
 def size_of(call: CommArgs) -> int:
-    """Bytes that a call moves on this rank, or -1 where the trace does not say."""
+    """Bytes that a call moves on this rank, or -1 where the trace does not say or cannot mean it."""
     width = _SIZES.get(call.dtype.lower(), 0)
-    return call.elements * width if width and call.elements >= 0 else -1
+    size = call.elements * width if width else -1
+    return size if 0 <= size <= _LARGEST else -1
 
 
 def describe(trace: RankTrace, units: Units) -> tuple[tuple[CommArgs, ...], Ints]:

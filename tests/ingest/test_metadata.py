@@ -71,3 +71,27 @@ def test_odd_distributed_information(text):
     members = Members()
     members.take("distributedInfo", text)
     assert identify(Path("trace.json"), members)[0].rank is None
+
+
+@pytest.mark.parametrize(
+    "number", [b"-1", b"1000000", b"2147483648", b"1e3", b"true", b'"x"', b"[0]", b"1" * 30, b'"' + b"9" * 5000 + b'"']
+)
+@pytest.mark.parametrize("key", ["rank", "world_size"])
+def test_a_rank_that_cannot_be_is_not_told_and_warned_about(key, number):
+    """A rank or a number of ranks beyond all jobs counts as not told, and the report says so."""
+    members = Members()
+    members.take("distributedInfo", b'{"%s": %s}' % (key.encode(), number))
+    identity, findings = identify(Path("trace.json"), members)
+    assert getattr(identity, key) is None
+    assert [(finding.code, finding.severity) for finding in findings] == [("implausible-metadata", "warning")]
+    assert key in findings[0].message
+    assert len(findings[0].message) < 150
+
+
+def test_an_implausible_rank_leaves_room_for_the_name_of_the_file():
+    """What the metadata cannot tell the name of the file may."""
+    members = Members()
+    members.take("distributedInfo", b'{"rank": 2147483648, "world_size": null}')
+    identity, findings = identify(Path("rank3.json"), members)
+    assert (identity.rank, identity.rank_source) == (3, "filename")
+    assert [finding.code for finding in findings] == ["implausible-metadata"]
