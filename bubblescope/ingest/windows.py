@@ -69,6 +69,8 @@ def _counted(buffer: Buffer, decode: Decode[T], limit: int, error: msgspec.Decod
     if end is None and error is not None and limit < buffer.stop:
         raise broken(buffer, limit, _expectation(error)) from error
     cut = border if end is None else end
+    if end is not None and buffer.data[end] != ord("]"):
+        raise broken(buffer, end, "',' or ']'")
     if cut is None:
         if buffer.ended:
             raise broken(buffer, buffer.stop, "the end of the list of events")

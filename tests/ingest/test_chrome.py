@@ -360,6 +360,16 @@ def test_broken_json_says_where(save, bad, window):
     assert text.index(bad) <= at <= text.index(bad) + len(bad)
 
 
+@pytest.mark.parametrize("window", [64, 1 << 20])
+@pytest.mark.parametrize("count", [0, 1, 20])
+@pytest.mark.parametrize("tail", ["}", "}}", "}]", "} ]}", '}, "traceName": "x"}'])
+def test_a_list_that_ends_with_a_brace_is_broken(save, count, tail, window):
+    """A list of events ends with a bracket and with nothing else, whether there were events or not."""
+    text = json.dumps(kineto(*[event("cpu_op", f"op{number}") for number in range(count)]))[:-2]
+    with pytest.raises(InputError, match=rf"broken JSON at byte {len(text)}: expected ',' or '\]', found '}}"):
+        read(save(text + tail), window=window)
+
+
 @pytest.mark.parametrize("value", ["NaN", "inf", "N/A"])
 def test_words_that_are_no_json(save, value):
     """Values that JSON does not know are an error of the file, not of the program."""
