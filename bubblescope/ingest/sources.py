@@ -1,16 +1,19 @@
-"""From what a user names to the files to read: files, directories, globs that no shell expanded, standard input."""
+"""From what a user names to the files to read: files, directories, globs that no shell expanded, pipes."""
 
 from __future__ import annotations
 
 import atexit
 import glob
+import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from bubblescope.errors import InputError
 from bubblescope.ingest.sniff import Format, sniff
@@ -19,6 +22,7 @@ from bubblescope.model.trace import Finding
 __all__ = ["Found", "expand"]
 
 _MOST_NAMED = 20
+_DEEPEST = 4  # levels of folders below a directory that is named
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -34,12 +38,13 @@ def expand(args: Sequence[str]) -> Found:
     """The traces among the files that `args` name.
 
     A directory stands for its files and those of its subdirectories, in an order in which rank 2 comes
-    before rank 10. Files that are no trace are passed over, with a finding each.
+    before rank 10. Files that are no trace are passed over, with a finding each. A pipe is copied to a
+    file, as a trace is read more than once.
 
     Raises:
         InputError: A path does not exist or cannot be read, or no trace is among the files.
     """
-    files = list(dict.fromkeys(path for arg in args for path in _files(arg)))
+    files = list(dict.fromkeys(path for arg in dict.fromkeys(args) for path in _named(arg)))
     formats = [sniff(path) for path in files]
     foreign = [(path, found) for path, found in zip(files, formats, strict=True) if not found.readable]
     paths = _distinct([path for path, found in zip(files, formats, strict=True) if found.readable])
@@ -48,48 +53,84 @@ def expand(args: Sequence[str]) -> Found:
     return Found(paths, tuple(_skipped(path, found) for path, found in foreign))
 
 
+def _named(arg: str) -> list[Path]:
+    if not arg:
+        raise InputError("expected the name of a trace, found an empty one", hint="Is a variable of the script unset?")
+    try:
+        return _files(arg)
+    except OSError as error:
+        raise InputError(f"{arg}: cannot be read: {error.strerror or error}", hint="Check the path.") from error
+
+
 def _files(arg: str) -> list[Path]:
     if arg == "-":
-        return [_spooled()]
+        return [_standard_input()]
     path = Path(arg)
     if path.is_dir():
         return sorted(_inside(path), key=_natural)
-    if path.exists():
+    if path.is_file():
         return [path]
+    if path.exists():
+        return [_piped(path)]
     if _GLOB.search(arg):
-        matches = sorted(map(Path, glob.glob(arg, recursive=True)), key=_natural)  # noqa: PTH207 - takes absolute patterns
-        if matches:
-            return [file for match in matches for file in (_files(str(match)) if match.is_dir() else [match])]
-        raise InputError(f"{arg}: expected files of this pattern, found none", hint="Check the pattern.")
+        return _matching(arg)
     raise InputError(f"{arg}: expected a file or a directory, found neither", hint="Check the path.")
 
 
-def _spooled() -> Path:
-    """Standard input as a file, as a trace is read more than once; it goes when the program does."""
+def _matching(pattern: str) -> list[Path]:
+    matches = sorted(map(Path, glob.glob(pattern, recursive=True)), key=_natural)  # noqa: PTH207 - takes absolute patterns
+    files = [file for match in matches for file in (_files(str(match)) if match.is_dir() else [match])]
+    files = [file for file in files if file.is_file()]  # a pipe must be named to be waited for
+    if not files:
+        raise InputError(f"{pattern}: expected files of this pattern, found none", hint="Check the pattern.")
+    return files
+
+
+def _standard_input() -> Path:
     if sys.stdin is None or sys.stdin.isatty():
-        raise InputError("-: expected a trace on standard input, found a terminal", hint="Pipe a trace into it.")
+        found = "none" if sys.stdin is None else "a terminal"
+        raise InputError(f"-: expected a trace on standard input, found {found}", hint="Pipe a trace into it.")
+    return _spooled("-", sys.stdin.buffer, "stdin")
+
+
+def _piped(path: Path) -> Path:
+    kind = path.stat().st_mode
+    if not stat.S_ISFIFO(kind):
+        found = "a socket" if stat.S_ISSOCK(kind) else "a device"
+        raise InputError(f"{path}: expected a trace, found {found}", hint="Name a file, a directory or a pipe.")
+    with path.open("rb") as pipe:
+        return _spooled(str(path), pipe, path.name)
+
+
+def _spooled(arg: str, pipe: IO[bytes], name: str) -> Path:
+    """What comes out of a pipe as a file, which goes when the program does."""
     folder = Path(tempfile.mkdtemp(prefix="bubblescope-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / "stdin"
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
-    return path
+    try:
+        with (folder / name).open("wb") as file:
+            shutil.copyfileobj(pipe, file, 2**20)
+    except OSError as error:
+        raise InputError(
+            f"{arg}: cannot be copied to {folder}: {error.strerror or error}",
+            hint="TMPDIR names the folder for temporary files.",
+        ) from error
+    return folder / name
 
 
 def _inside(directory: Path) -> Iterator[Path]:
-    """Files of a directory and of its subdirectories; hidden ones are no business of anyone."""
-    try:
-        for entry in directory.iterdir():
-            if entry.name.startswith("."):
-                continue
-            if entry.is_file():
-                yield entry
-            elif entry.is_dir():
-                yield from (file for file in entry.iterdir() if file.is_file() and not file.name.startswith("."))
-    except OSError as error:
-        raise InputError(
-            f"{error.filename}: cannot be read: {error.strerror}", hint="Check its permissions."
-        ) from error
+    """Files of a directory and of those below it; hidden ones are no business of anyone, and links may lead in circles.
+
+    What is no file, as a pipe, is passed over, for reading it might never end.
+    """
+    for folder, folders, names in os.walk(directory, onerror=_refuse):
+        depth = len(Path(folder).relative_to(directory).parts)
+        folders[:] = [name for name in folders if not name.startswith(".") and depth < _DEEPEST]
+        files = (Path(folder, name) for name in names if not name.startswith("."))
+        yield from (file for file in files if file.is_file())
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(f"{error.filename}: cannot be read: {error.strerror}", hint="Check its permissions.") from error
 
 
 def _natural(path: Path) -> list[list[tuple[int, int, str]]]:
@@ -114,7 +155,10 @@ def _skipped(path: Path, found: Format) -> Finding:
 
 def _no_trace(args: Sequence[str], foreign: list[tuple[Path, Format]]) -> InputError:
     if not foreign:
-        return InputError(f"{', '.join(args) or 'no path'}: expected traces, found no files", hint="Name traces.")
+        return InputError(
+            f"{', '.join(args) or 'no path'}: expected traces, found no files",
+            hint=f"Name traces; in a directory, hidden files and those over {_DEEPEST} folders deep are not looked at.",
+        )
     if len(foreign) == 1:
         path, found = foreign[0]
         return InputError(f"{path}: expected a trace, found {found.looks_like}", hint=found.hint)

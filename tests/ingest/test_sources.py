@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import os
+import shutil
 import sys
 import tempfile
+import threading
+from pathlib import Path
 
 import pytest
 
 from bubblescope.errors import InputError
 from bubblescope.ingest.sources import expand
 
+pipes = pytest.mark.skipif(sys.platform == "win32", reason="no such files there")
+
 TRACE = '{"traceEvents": [{"ph": "X", "name": "x", "ts": 1}]}'
 
 
 @pytest.fixture
 def tree(tmp_path):
-    """A directory with traces and other files, one and two levels deep."""
+    """A directory with traces and other files, some in folders."""
     for name in ("rank10.json", "rank2.json", "b/rank0.json", "a/rank1.json", "a/deep/rank9.json", ".hidden.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(TRACE)
@@ -31,8 +38,8 @@ def found(tree, *args) -> list[str]:
 
 
 def test_directory(tree):
-    """A directory gives its files and those one level deeper, numbers in order, and reports what it passed over."""
-    assert found(tree, tree) == ["a/rank1.json", "b/rank0.json", "rank2.json", "rank10.json"]
+    """A directory gives its files and those below it, numbers in order, and reports what it passed over."""
+    assert found(tree, tree) == ["a/deep/rank9.json", "a/rank1.json", "b/rank0.json", "rank2.json", "rank10.json"]
     findings = expand([str(tree)]).findings
     assert {finding.code for finding in findings} == {"skipped"}
     assert [(finding.input, finding.message.split("like ")[1]) for finding in findings] == [
@@ -117,6 +124,13 @@ def test_a_dash_reads_standard_input(monkeypatch, tmp_path):
     assert tmp_path in path.parents
 
 
+def test_a_dash_twice_is_one_trace(monkeypatch):
+    """Standard input can be read only once."""
+    monkeypatch.setattr(sys, "stdin", Piped(TRACE.encode()))
+    result = expand(["-", "-"])
+    assert (len(result.paths), result.findings) == (1, ())
+
+
 @pytest.mark.parametrize("stdin", [None, "terminal"])
 def test_a_dash_without_a_pipe_says_so(monkeypatch, stdin):
     """- on a terminal, or without standard input, is an error that says what was expected."""
@@ -126,3 +140,94 @@ def test_a_dash_without_a_pipe_says_so(monkeypatch, stdin):
     monkeypatch.setattr(sys, "stdin", stdin)
     with pytest.raises(InputError, match="standard input"):
         expand(["-"])
+
+
+def _buried(folder) -> Path:
+    """A directory whose only trace lies five folders deep."""
+    (folder / "1/2/3/4/5").mkdir(parents=True)
+    (folder / "1/2/3/4/5/rank0.json").write_text(TRACE)
+    return folder
+
+
+def test_directories_are_descended_some_levels(tmp_path):
+    """Traces lie in folders of folders, but not at any depth, and no link is followed."""
+    for name in ("1/2/3/4/rank0.json", "1/2/3/4/5/rank1.json", "1/.git/rank2.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(TRACE)
+    (tmp_path / "1" / "round").symlink_to(tmp_path)
+    assert found(tmp_path, tmp_path) == ["1/2/3/4/rank0.json"]
+    with pytest.raises(InputError, match="found no files") as caught:
+        expand([str(_buried(tmp_path / "new"))])
+    assert "4 folders deep" in caught.value.hint
+
+
+def test_an_empty_name_is_not_the_current_directory():
+    """A variable that is not set must not analyze whatever lies here."""
+    with pytest.raises(InputError, match="found an empty one"):
+        expand([""])
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x" * 5000 + "*"])
+def test_names_that_no_file_can_have(tmp_path, name):
+    """What the system refuses to look up is an error that says so."""
+    with pytest.raises(InputError):
+        expand([str(tmp_path / name)])
+
+
+def feed(path, content) -> threading.Thread:
+    """Write to a pipe as soon as somebody reads it."""
+    writer = threading.Thread(target=path.write_bytes, args=(content,), daemon=True)
+    writer.start()
+    return writer
+
+
+@pipes
+@pytest.mark.parametrize("content", [TRACE.encode(), gzip.compress(TRACE.encode())])
+def test_a_pipe_is_read_as_a_file_of_its_name(tmp_path, content):
+    """A pipe that is named is copied, whatever it brings, for a trace is read more than once."""
+    os.mkfifo(tmp_path / "rank3.json")
+    writer = feed(tmp_path / "rank3.json", content)
+    (path,) = expand([str(tmp_path / "rank3.json")]).paths
+    writer.join(10)
+    assert (path.name, path.read_bytes()) == ("rank3.json", content)
+    assert path.parent != tmp_path
+
+
+@pipes
+def test_a_shell_substitutes_processes():
+    """<(zcat rank0.json.gz) is a trace."""
+    reader, writer = os.pipe()
+    os.write(writer, TRACE.encode())
+    os.close(writer)
+    (path,) = expand([f"/dev/fd/{reader}"]).paths
+    os.close(reader)
+    assert path.read_text() == TRACE
+
+
+@pipes
+def test_pipes_in_directories_are_passed_over(tree):
+    """Nobody writes to them, so that reading would never end."""
+    os.mkfifo(tree / "rank5.json")
+    os.mkfifo(tree / "a" / "rank6.json")
+    assert "rank5.json" not in found(tree, tree)
+    assert found(tree, tree / "rank*.json") == ["rank2.json", "rank10.json"]
+    with pytest.raises(InputError, match="found none"):
+        expand([str(tree / "rank[5]*")])
+
+
+@pipes
+@pytest.mark.parametrize("name", ["/dev/null", "/dev/zero"])
+def test_devices_are_no_traces(name):
+    """A device has nothing to read, or no end."""
+    with pytest.raises(InputError, match="found a device"):
+        expand([name])
+
+
+@pipes
+def test_a_full_disk_is_no_bug(monkeypatch):
+    """Where standard input cannot be copied the error says where to."""
+    monkeypatch.setattr(sys, "stdin", Piped(TRACE.encode()))
+    monkeypatch.setattr(shutil, "copyfileobj", lambda *_: Path("/dev/full").write_bytes(b"x"))
+    with pytest.raises(InputError, match="No space left on device") as caught:
+        expand(["-"])
+    assert "TMPDIR" in caught.value.hint
