@@ -43,12 +43,13 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         lanes, source = _by_evidence(timelines, world)
         pipelines = _with_partners(lanes, groups, options.tp or 1)
     pp = max((len(p) for p in pipelines), default=1)
+    evident = _evident_depth(timelines, world) if source == "stated" else None
     return Plan(
         world_size=world,
         pp=pp,
         source=source,
         pipelines=pipelines,
-        findings=(*_conflicts(groups, options), *_assumption(source)),
+        findings=(*_conflicts(groups, options, pipelines, evident), *_assumption(source)),
         **_completed(world, pp, degree, pipelines),
     )
 
@@ -193,12 +194,24 @@ def _by_peers(timelines: Timelines, talking: Sequence[int]) -> tuple[Pipeline, .
     return tuple(line(in_order(sorted(ranks), timelines)) for ranks in sorted(joined, key=min))
 
 
-def _conflicts(groups: Groups, options: Options) -> tuple[Finding, ...]:
+def _evident_depth(timelines: Timelines, world: int) -> int | None:
+    """Positions of a pipeline by labels and messages, where these tell it."""
+    lanes, source = _by_evidence(timelines, world)
+    return len(lanes[0]) if lanes and source != ASSUMED else None
+
+
+def _conflicts(
+    groups: Groups, options: Options, pipelines: Sequence[Pipeline], evident: int | None
+) -> tuple[Finding, ...]:
+    """Degrees that the user states and the traces deny."""
     found = []
+    shown = {"tp": max(len(at) for at in pipelines[0]), "dp": len(pipelines)} if pipelines else {}
+    if evident is not None:
+        shown["pp"] = evident
     for name in ("pp", "tp", "dp"):
-        stated, described = getattr(options, name), _degree(groups, name)
+        stated, described = getattr(options, name), _degree(groups, name) or shown.get(name)
         if stated is not None and described is not None and stated != described:
-            message = f"--{name} {stated} contradicts the process groups of the trace, which say {described}"
+            message = f"--{name} {stated} contradicts the traces, which say {described}"
             found.append(Finding("metadata-conflict", "warning", message))
     return tuple(found)
 
@@ -219,7 +232,8 @@ def _completed(
     """Fill in the degrees that the others leave: what is not pp, tp or cp is dp."""
     tp, dp, cp, ep = (degree[name] for name in ("tp", "dp", "cp", "ep"))
     if pipelines:
-        tp = tp or max(1, *(len(ranks) for ranks in pipelines[0]))
+        seen = max(len(ranks) for ranks in pipelines[0])
+        tp = seen if pp * seen * len(pipelines) == world else tp or max(1, seen)
     if pp * (tp or 1) * (cp or 1) == world:
         tp, cp, dp = tp or 1, cp or 1, 1
     elif tp is not None:

@@ -17,7 +17,7 @@ from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.job import Job
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["UNKNOWN", "Pairing", "pair"]
+__all__ = ["UNKNOWN", "Pairing", "pair", "produced"]
 
 NONE = -1
 UNKNOWN = np.iinfo(np.int64).min
@@ -28,30 +28,61 @@ Key = tuple[int, int, int, int, Action]  # pipeline, lane, step, direction-free:
 
 @dataclass(frozen=True, eq=False)
 class Pairing(Columns):
-    """For each message of a rank: the action at this end (row of `Actions`), and when the other half was posted."""
+    """For each message of a rank the action at this end (row of `Actions`), and start and end of the other half."""
 
     action: Ints = column(np.int32)
     other: Times = column(np.int64)
+    other_end: Times = column(np.int64)
 
 
 def pair(job: Job) -> dict[int, Pairing]:
     """Pair the messages of all ranks of a job."""
     ends = {rank: _ends(job, rank) for rank in job.timelines}
-    posted: dict[tuple[Key, int], int] = {}
+    posted: dict[tuple[Key, int], tuple[int, int]] = {}
     for rank, action in ends.items():
         messages = job.timelines[rank].messages
         for row, key in _keys(job, rank, action):
-            posted[key, int(messages.direction[row])] = int(messages.start[row])
-    return {rank: Pairing(action, _others(job, rank, action, posted)) for rank, action in ends.items()}
+            posted[key, int(messages.direction[row])] = int(messages.start[row]), int(messages.end[row])
+    return {rank: Pairing(action, *_others(job, rank, action, posted)) for rank, action in ends.items()}
 
 
-def _others(job: Job, rank: int, action: Ints, posted: Mapping[tuple[Key, int], int]) -> Times:
+def _others(
+    job: Job, rank: int, action: Ints, posted: Mapping[tuple[Key, int], tuple[int, int]]
+) -> tuple[Times, Times]:
     messages = job.timelines[rank].messages
-    other = np.full(len(messages), UNKNOWN)
+    other = np.full((2, len(messages)), UNKNOWN)
     for row, key in _keys(job, rank, action):
         opposite = Messages.SEND + Messages.RECV - int(messages.direction[row])
-        other[row] = posted.get((key, opposite), UNKNOWN)
-    return other
+        other[:, row] = posted.get((key, opposite), (UNKNOWN, UNKNOWN))
+    return other[0], other[1]
+
+
+def produced(job: Job) -> dict[int, Times]:
+    """For each action of each rank, when the action on another rank that makes its input ended.
+
+    UNKNOWN where the input is local or nobody recorded its making, and everywhere if ranks cannot be compared.
+    """
+    place = job.plan.place_of()
+    ended: dict[tuple[int, int, Action], int] = {}
+    for rank, timeline in job.timelines.items():
+        for row, key in _positions(timeline, place.get(rank)):
+            ended[key] = max(ended.get(key, UNKNOWN), int(timeline.actions.end[row]))
+    result = {rank: np.full(len(t.actions), UNKNOWN) for rank, t in job.timelines.items()}
+    for rank, timeline in job.timelines.items():
+        if rank in place and job.clock.method != "none":
+            elsewhere = _peers(job, rank, place[rank], Messages.RECV) >= 0
+            for row, (pipeline, step, action) in _positions(timeline, place[rank]):
+                if elsewhere[row]:
+                    source = action._replace(stage=action.stage + (-1 if action.kind == Kind.F else 1))
+                    result[rank][row] = ended.get((pipeline, step, source), UNKNOWN)
+    return result
+
+
+def _positions(timeline: RankTimeline, place: tuple[int, int] | None) -> Iterator[tuple[int, tuple[int, int, Action]]]:
+    """(row, (pipeline, step, action)) of every action of a rank in a pipeline."""
+    if place is not None:
+        for row, step in enumerate(timeline.actions.step.tolist()):
+            yield row, (place[0], int(timeline.steps.number[step]), _action(timeline, row))
 
 
 def _keys(job: Job, rank: int, action: Ints) -> Iterator[tuple[int, Key]]:

@@ -24,24 +24,32 @@ def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
     fit = clocks.fit(timelines)
     place = plan.place_of()
     staged = {r: _staged(_shifted(t, fit.offsets[r]), place.get(r)) for r, t in timelines.items()}
-    untold = _untold_chunks(timelines, plan)
+    untold = _untold_chunks(timelines, plan, options)
     return Job(
         timelines=staged,
         plan=plan,
         clock=fit,
         placement=_placement(staged, plan, options),
         untold_chunks=untold,
-        findings=(*plan.findings, *_untold(untold)),
+        findings=(*plan.findings, *_untold(untold), *_conflict(staged, plan, options)),
     )
 
 
-def _untold_chunks(timelines: Mapping[int, RankTimeline], plan: Plan) -> int | None:
-    """Chunks a rank, where no label tells stages and the number of messages says that there are several."""
+def _conflict(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> tuple[Finding, ...]:
+    held = max((len(set(t.actions.stage.tolist())) for t in timelines.values()), default=0)
+    if options.virtual is None or held < 2 or held == options.virtual or not plan.pipelines:
+        return ()
+    message = f"--virtual {options.virtual} contradicts the labels, which say {held} chunks a rank"
+    return (Finding("metadata-conflict", "warning", message),)
+
+
+def _untold_chunks(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> int | None:
+    """Chunks a rank, where no label tells stages and the user or the number of messages says that there are several."""
     labelled = any(np.any(t.actions.stage >= 0) for t in timelines.values())
     whole = all(rank in timelines for pipeline in plan.pipelines for ranks in pipeline for rank in ranks)
     if labelled or not whole or (plan.tp or 1) > 1:
         return None
-    count = chunks(timelines)
+    count = options.virtual or chunks(timelines)
     return count if count is not None and count > 1 else None
 
 
@@ -49,7 +57,7 @@ def _untold(count: int | None) -> tuple[Finding, ...]:
     if count is None:
         return ()
     message = (
-        f"the number of messages says {count} chunks a rank, and nothing tells which forward belongs to which: "
+        f"a rank holds {count} chunks, and nothing tells which forward belongs to which: "
         "schedule and micro-batches stay unknown; name the work with torch.profiler.record_function('PP:<stage>F<i>')"
     )
     return (Finding("untold-chunks", "warning", message),)

@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 
 from bubblescope._version import __version__
 from bubblescope.analysis import communication, missing, quality, stages
+from bubblescope.analysis.doubts import doubts
 from bubblescope.analysis.partition import Window
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
@@ -23,11 +24,12 @@ def assemble(job: Job, options: Options) -> report.Report:
     found = study(job, options)
     origin = min((int(t.steps.start.min()) for t in job.timelines.values() if len(t.steps)), default=0)
     unseen = _unseen_stages(found)
+    doubtful = doubts(found)
     stage_rows = stages.stages(job, found.steps)
     return report.Report(
         tool=report.Tool(name="bubblescope", version=__version__),
         inputs=_inputs(job),
-        quality=quality.judge(found, unseen),
+        quality=quality.judge(found, unseen, doubtful),
         clock=report.Clock(
             method=job.clock.method,  # type: ignore[arg-type]
             offsets_ns={str(rank): offset for rank, offset in job.clock.offsets.items()},
@@ -36,7 +38,7 @@ def assemble(job: Job, options: Options) -> report.Report:
         layout=_layout(job),
         schedule=_schedule(found),
         steps=_steps(found, origin),
-        bubble=_bubble(found),
+        bubble=_bubble(found, trusted=not doubtful),
         pipelines=_pipelines(found),
         stages=stage_rows,
         ranks=rank_rows(found),
@@ -128,7 +130,7 @@ def _schedule(found: Study) -> report.Schedule:
 def _evidence(found: Study) -> tuple[str, ...]:
     schedule = found.schedule
     if not found.piped:
-        return ("no pipeline labels, no pipeline group and no messages between stages",)
+        return ("nothing tells of more than one stage: no label, no pipeline group, no message between stages",)
     if found.job.untold_chunks is not None:
         return (f"{found.job.untold_chunks} chunks a rank, which nothing tells apart",)
     if schedule is None and not found.used:
@@ -165,7 +167,7 @@ def _steps(found: Study, origin: int) -> tuple[report.Step, ...]:
     return tuple(rows)
 
 
-def _bubble(found: Study) -> report.Bubble:
+def _bubble(found: Study, *, trusted: bool) -> report.Bubble:
     whole, owed = found.whole, found.theory
     per_step = [fmean(p.bubble for p in whole if p.step == n) for n in found.used if any(p.step == n for p in whole)]
     measured = fmean(per_step) if per_step else None
@@ -182,7 +184,7 @@ def _bubble(found: Study) -> report.Bubble:
         ratio_to_ideal=measured / (1 - measured) if measured is not None and measured < 1 else None,
         span=fmean(p.span_bubble for p in whole) if whole else None,
         window_ns=round(fmean(p.window.length for p in whole)) if whole else None,
-        trusted=measured is not None,
+        trusted=trusted and measured is not None,
         causes=(),
     )
 

@@ -44,19 +44,22 @@ def communication(views: Mapping[int, RankView], used: Sequence[int]) -> tuple[C
     for rank, view in views.items():
         rows = [k for k, number in enumerate(view.timeline.steps.number.tolist()) if number in used]
         count += len(rows)
-        for key, start, end, ready, size in _calls(view, latest[rank], rows):
-            _add(sums.setdefault(key, _Sums()), view, (start, end, ready, size))
+        for key, call in _calls(view, latest[rank], rows):
+            _add(sums.setdefault(key, _Sums()), view, call)
     found = [_mean(key, entry, max(count, 1)) for key, entry in sums.items()]
     return tuple(sorted(found, key=lambda c: (-c.total_ns, c.group, c.op)))
 
 
-def _add(entry: _Sums, view: RankView, call: tuple[Times, Times, Times, Ints]) -> None:
-    start, end, ready, size = call
+Calls = tuple[Times, Times, Times, Ints]
+"""Start, end, nanoseconds of transfer (UNKNOWN where nothing tells it), and bytes of calls of one kind."""
+
+
+def _add(entry: _Sums, view: RankView, calls: Calls) -> None:
+    start, end, transfer, size = calls
     entry.calls += len(start)
     entry.total += int(np.sum(end - start))
     entry.exposed += Spans.of(start, end).minus(view.lanes.busy).total
-    known = bool(np.all(ready != UNKNOWN))
-    moving = int(np.sum((end - np.maximum(start, ready)).clip(0))) if known else None
+    moving = int(transfer.sum()) if bool(np.all(transfer != UNKNOWN)) else None
     entry.transfer = None if entry.transfer is None or moving is None else entry.transfer + moving
     total = int(size.sum()) if bool(np.all(size >= 0)) else None
     entry.bytes = None if entry.bytes is None or total is None else entry.bytes + total
@@ -77,22 +80,33 @@ def _mean(key: Key, entry: _Sums, count: int) -> Communication:
     )
 
 
-def _calls(view: RankView, latest: Times, steps: Sequence[int]) -> Iterator[tuple[Key, Times, Times, Times, Ints]]:
-    """(key, start, end, latest start of any member, bytes) of a rank's calls, operation by operation."""
+def _calls(view: RankView, latest: Times, steps: Sequence[int]) -> Iterator[tuple[Key, Calls]]:
+    """A rank's calls in the given steps, kind by kind; `latest` is the latest start among a call's members."""
     timeline = view.timeline
     m = timeline.messages
     chosen = np.isin(m.step, steps)
     if chosen.any():
         mine = m.take(chosen)
         group: Group = "other" if view.pipeline is None else "pp"
-        yield (group, "send_recv"), mine.start, mine.end, view.pairing.other[chosen], mine.bytes
+        other = view.pairing.take(chosen)
+        # A half that lingers after the other one is over (gloo ends it when somebody asks) moves no bytes any more.
+        transfer = _transfer(mine.start, np.minimum(mine.end, other.other_end), other.other)
+        yield (group, "send_recv"), (mine.start, mine.end, transfer, mine.bytes)
     keys = [_key(call) for call in timeline.calls]
     c = timeline.collectives
     inside = np.isin(c.step, steps)
     for key in sorted(set(keys)):
         of_key = np.array([k == key for k in keys], bool)[c.call] & inside if len(c) else inside
         if of_key.any():
-            yield key, c.start[of_key], c.end[of_key], latest[of_key], c.bytes[of_key]
+            start, end = c.start[of_key], c.end[of_key]
+            yield key, (start, end, _transfer(start, end, latest[of_key]), c.bytes[of_key])
+
+
+def _transfer(start: Times, end: Times, latest: Times) -> Times:
+    """From when the last member was there until the end; UNKNOWN where nobody tells when that was."""
+    known = latest != UNKNOWN
+    result: Times = np.where(known, (end - np.maximum(start, latest)).clip(0), UNKNOWN)
+    return result
 
 
 def _key(call: CommArgs) -> Key:

@@ -37,11 +37,12 @@ class Gaps(Columns):
 
 
 def find_gaps(
-    timeline: RankTimeline, steps: dict[int, RankStep], pairing: Pairing, *, blocking: bool
+    timeline: RankTimeline, steps: dict[int, RankStep], pairing: Pairing, made: Times, *, blocking: bool
 ) -> dict[int, Gaps]:
     """The gaps of a rank by step; the first action of a step has an empty one.
 
-    With `blocking` the rank sees its sends through before it goes on, and they count like inputs.
+    `made` is when the input of each action was ready on another rank; it counts where no message tells
+    more. With `blocking` the rank sees its sends through before it goes on, and they count like inputs.
     """
     messages, actions = timeline.messages, timeline.actions
     received = np.flatnonzero((pairing.action >= 0) & (messages.direction == Messages.RECV))
@@ -51,23 +52,27 @@ def find_gaps(
     received_in = rows_by(actions.step[pairing.action[received]], len(timeline.steps))
     sent_in = rows_by(messages.step[sent], len(timeline.steps))
     return {
-        number: _gaps(timeline, step, pairing, received[received_in[k]], sent[sent_in[k]])
+        number: _gaps(timeline, step, pairing, made, (received[received_in[k]], sent[sent_in[k]]))
         for k, (number, step) in enumerate(steps.items())
     }
 
 
-def _gaps(timeline: RankTimeline, step: RankStep, pairing: Pairing, received: Ints, sent: Ints) -> Gaps:
+def _gaps(timeline: RankTimeline, step: RankStep, pairing: Pairing, made: Times, posted: tuple[Ints, Ints]) -> Gaps:
     actions, messages = step.actions, timeline.messages
     start = np.concatenate((actions.start[:1], np.maximum.accumulate(actions.end)[:-1]))
     end = np.maximum(actions.start, start)
     ready, arrived = np.full(len(actions), NEVER), np.full(len(actions), NEVER)
     split = np.ones(len(actions), bool)
-    for row, at in _awaited(step, pairing, messages, received, sent):
+    for row, at in _awaited(step, pairing, messages, *posted):
         paired = pairing.other[row] != UNKNOWN
         over = int(messages.end[row])
         ready[at] = max(ready[at], max(messages.start[row], pairing.other[row]) if paired else over)
         arrived[at] = max(arrived[at], over)
         split[at] &= paired or over <= start[at]  # a message that nobody waited for needs no split
+    # Without any message the rank waited for its input at least until that was made.
+    silent = (arrived == NEVER) & (made[step.rows] != UNKNOWN) & (end > start)
+    ready[silent] = arrived[silent] = made[step.rows][silent]
+    split[silent] &= arrived[silent] <= start[silent]
     arrived = arrived.clip(start, end)
     return Gaps(start, end, ready.clip(start, arrived), arrived, split)
 

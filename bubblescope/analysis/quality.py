@@ -18,7 +18,9 @@ from bubblescope.model.trace import Finding
 
 __all__ = ["judge", "missing_ranks"]
 
-DEGRADING = frozenset({"unexplained-work", "unlabelled", "lost-kernels", "layout-assumed", "untold-chunks"})
+DEGRADING = frozenset(
+    {"unexplained-work", "unlabelled", "lost-kernels", "layout-assumed", "untold-chunks", "unread-labels"}
+)
 """Findings under which no number of the pipeline can be fully trusted."""
 
 EXPLAINED = 0.9
@@ -30,11 +32,17 @@ def missing_ranks(job: Job) -> tuple[int, ...]:
     return tuple(rank for rank in range(job.plan.world_size) if rank not in job.timelines)
 
 
-def judge(found: Study, unseen: Sequence[int]) -> Quality:
-    """The verdict and everything that a reader must know; `unseen` are stages that no rank recorded."""
+def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding]) -> Quality:
+    """The verdict and everything that a reader must know.
+
+    Args:
+        found: the study.
+        unseen: stages that no rank recorded.
+        doubtful: contradictions in its numbers.
+    """
     job = found.job
     findings = [f for timeline in job.timelines.values() for f in timeline.findings]
-    findings += [*job.findings, *found.findings]
+    findings += [*job.findings, *found.findings, *doubtful]
     noticed = [
         _missing(job, unseen),
         _incomplete(found.uses) if found.piped else None,
@@ -44,7 +52,8 @@ def judge(found: Study, unseen: Sequence[int]) -> Quality:
         _unaligned(job),
     ]
     findings += [finding for finding in noticed if finding is not None]
-    degraded = bool(unseen) or any(f.code in DEGRADING and f.severity != "info" for f in findings)
+    degraded = bool(unseen or doubtful) or (found.piped and not found.used)
+    degraded |= any(f.code in DEGRADING and f.severity != "info" for f in findings)
     return Quality(verdict="degraded" if degraded else "ok", findings=tuple(findings))
 
 
@@ -53,10 +62,10 @@ def _missing(job: Job, unseen: Sequence[int]) -> Finding | None:
     if not ranks:
         return None
     some = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
-    message = f"{len(ranks)} of {job.plan.world_size} ranks were not recorded: {some}"
+    message = f"no trace of {len(ranks)} of the {job.plan.world_size} ranks: {some}"
     if unseen:
         stages = ", ".join(map(str, unseen))
-        return Finding("missing-ranks", "warning", f"{message}; stages {stages} are unseen, so {ASSUMPTION}")
+        return Finding("missing-ranks", "warning", f"{message}; unseen stages: {stages}, so {ASSUMPTION}")
     return Finding("missing-ranks", "info", message)
 
 
@@ -65,7 +74,7 @@ def _incomplete(uses: Sequence[StepUse]) -> Finding | None:
     if not left:
         return None
     steps = ", ".join(map(str, left[:8])) + (", ..." if len(left) > 8 else "")
-    message = f"{len(left)} of {len(uses)} steps lack actions and are left out: {steps}"
+    message = f"left out, for actions are missing in them: {len(left)} of {len(uses)} steps ({steps})"
     return Finding("incomplete-steps", "warning", message)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bubblescope.align.pairs import Pairing, pair
+from bubblescope.align.pairs import Pairing, pair, produced
 from bubblescope.analysis.gaps import Gaps, find_gaps, sends_block
 from bubblescope.analysis.lanes import Lanes, lanes_of
 from bubblescope.analysis.steps import RankStep, rank_steps
@@ -34,10 +34,11 @@ def views(job: Job) -> dict[int, RankView]:
     """The views of all ranks of a job."""
     place, pairings = job.plan.place_of(), pair(job)
     blocking = sends_block((timeline, pairings[rank]) for rank, timeline in job.timelines.items())
+    made = produced(job)
     result = {}
     for rank, timeline in job.timelines.items():
         pipeline, position = place.get(rank, (None, None))
         steps = rank_steps(timeline)
-        gaps = find_gaps(timeline, steps, pairings[rank], blocking=blocking)
+        gaps = find_gaps(timeline, steps, pairings[rank], made[rank], blocking=blocking)
         result[rank] = RankView(timeline, pipeline, position, steps, gaps, lanes_of(timeline), pairings[rank])
     return result

@@ -63,11 +63,11 @@ def study(job: Job, options: Options) -> Study:
     steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
     schedule = find_schedule(job, steps, m, options.schedule) if steps and m else None
     owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
-    return Study(job, seen, uses, steps, m, schedule, owed, _conflicts(options, counted))
+    return Study(job, seen, uses, steps, m, schedule, owed, _conflicts(options, counted, job.untold_chunks or 1))
 
 
-def _conflicts(options: Options, counted: int | None) -> tuple[Finding, ...]:
-    if options.microbatches is None or counted is None or options.microbatches == counted:
+def _conflicts(options: Options, counted: int | None, chunks: int) -> tuple[Finding, ...]:
+    if options.microbatches is None or counted is None or options.microbatches * chunks == counted:
         return ()
     message = f"--microbatches {options.microbatches} contradicts the {counted} forwards of a stage in every step"
     return (Finding("metadata-conflict", "warning", message),)

@@ -19,7 +19,7 @@ from bubblescope.model.options import LabelRule
 from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import Finding, RankTrace
 
-__all__ = ["DIALECTS", "Dialect", "Labels", "action_labels", "message_labels", "unmatched"]
+__all__ = ["DIALECTS", "Dialect", "Labels", "action_labels", "message_labels", "unmatched", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ MESSAGE_DIALECTS: tuple[Dialect, ...] = (
     Dialect("torch stages", r"PP:(?P<stage>\d{1,4})(?P<direction>SEND|RECV)_(?P<kind>[FB])(?P<microbatch>\d{1,6})"),
 )
 
+_OVERLAPPED = r"PP:\(.+\)OVERLAP_F_B"
 _KINDS = {"F": Kind.F, "B": Kind.B, "I": Kind.I, "W": Kind.W, "Forward": Kind.F, "Backward": Kind.B}
 _DIRECTIONS = {"SEND": Messages.SEND, "RECV": Messages.RECV}
 
@@ -58,9 +59,12 @@ class Labels(Columns):
 
 
 def action_labels(trace: RankTrace, rules: Sequence[LabelRule] = ()) -> Labels:
-    """Labels of actions: the user's own if any match, else those of the first dialect that does."""
-    own = [Dialect(f"--label {rule.kind}", rule.pattern, Kind[rule.kind]) for rule in rules]
-    return next((found for d in (own, *([d] for d in DIALECTS)) if len(found := _read(trace, d))), Labels.empty())
+    """Labels of actions: the user's own, and for kinds that no rule names those of the first dialect that has any."""
+    own = _read(trace, [Dialect(f"--label {rule.kind}", rule.pattern, Kind[rule.kind]) for rule in rules])
+    named = np.unique(own.kind)
+    known = next((found for d in DIALECTS if len(found := _read(trace, [d]))), Labels.empty())
+    both = Labels.concat((own, known.take(~np.isin(known.kind, named))))
+    return both.take(np.lexsort((both.end, both.start)))
 
 
 def unmatched(trace: RankTrace, rules: Sequence[LabelRule]) -> tuple[Finding, ...]:
@@ -71,6 +75,17 @@ def unmatched(trace: RankTrace, rules: Sequence[LabelRule]) -> tuple[Finding, ..
         Finding("unmatched-label", "warning", f"--label {rule.kind}={rule.pattern} matches no range", trace.source.path)
         for rule in idle
     )
+
+
+def unread(trace: RankTrace) -> tuple[Finding, ...]:
+    """A warning for ranges that name two actions at once, which are not taken apart."""
+    overlapped = {i for i, name in enumerate(trace.names) if re.fullmatch(_OVERLAPPED, name)}
+    rows = np.flatnonzero(np.isin(trace.annotations.name, list(overlapped)))
+    if not len(rows):
+        return ()
+    example = trace.names[trace.annotations.name[rows[0]]]
+    message = f"{len(rows)} ranges that name two actions at once, like {example}, are not read: their work is missing"
+    return (Finding("unread-labels", "warning", message, trace.source.path),)
 
 
 def message_labels(trace: RankTrace) -> Labels:

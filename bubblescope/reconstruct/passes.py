@@ -62,7 +62,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         calls=calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
-        findings=(*trace.findings, *labels.unmatched(trace, options.labels)),
+        findings=(*trace.findings, *labels.unmatched(trace, options.labels), *labels.unread(trace)),
     )
 
 

@@ -26,6 +26,11 @@ CLOCKS = {
     "collectives": "aligned by collectives",
     "p2p": "aligned by sends and receives",
 }
+SOURCES = {
+    "stated": "as stated",
+    "no pipeline messages": "no sends or receives between ranks",
+    "rank order, assumed": "assumed: ranks in their order",
+}
 _MOST_FINDINGS = 3
 _MOST_WARNINGS = 5
 
@@ -47,7 +52,7 @@ def facts(report: Report) -> tuple[Fact, ...]:
 def _schedule(report: Report) -> str:
     schedule = report.schedule
     if schedule.name == "none":
-        return f"none found, confidence {words.percent(schedule.confidence, 0)}"
+        return "none found"
     next_best = schedule.runner_up
     if schedule.name == "unknown":
         parts = ["unknown"]
@@ -91,7 +96,7 @@ def _layout(report: Report) -> str:
         text += f", {layout.virtual} virtual stages a rank"
     if report.schedule.microbatches is not None:
         text += f", {words.counted(report.schedule.microbatches, 'micro-batch')}"
-    text += f" (from {layout.source})"
+    text += f" ({SOURCES.get(layout.source, 'from ' + layout.source)})"
     if layout.missing_ranks:
         text += f"; no trace of {words.ranks_named(layout.missing_ranks)}"
     return text
@@ -102,13 +107,21 @@ def _steps(report: Report) -> str:
     listed = len(report.steps)
     if not used:
         return f"none used of {listed} found"
-    text = f"{len(used)} of {listed} used: {words.rank_list(used)}"
+    text = f"{len(used)} of {listed} used: {words.rank_list(used)}, {_lengths(report)}"
     incomplete = [step.step for step in report.steps if not step.complete]
     if incomplete:
         text += f" ({words.rank_list(incomplete)} {'is' if len(incomplete) == 1 else 'are'} incomplete)"
     if report.bubble.spread is not None:
-        text += f"; standard deviation of their bubbles {words.points(report.bubble.spread)}"
+        text += f"; spread {words.points(report.bubble.spread)}"
     return text
+
+
+def _lengths(report: Report) -> str:
+    """How long the used steps last, and how much of that the pipeline takes."""
+    used = [step for step in report.steps if step.used]
+    text = f"{words.duration(sum(step.end_ns - step.start_ns for step in used) / len(used))} each"
+    window = report.bubble.window_ns
+    return text if window is None else f"{text}, pipeline {words.duration(window)}"
 
 
 def _theory(report: Report) -> str:
@@ -129,7 +142,9 @@ def _balance(report: Report) -> str:
     if imbalance.stage_ratio is not None:
         who = "the slowest stage" if imbalance.slowest_stage is None else f"stage {imbalance.slowest_stage}"
         level = words.ratio(imbalance.stage_ratio)
-        parts.append("stages equally heavy" if level == "1.00" else f"{who} works {level} times the mean stage")
+        stages = "stages" if report.bubble.measured is not None else "the seen stages"
+        alike = f"{stages} {'are ' if stages != 'stages' else ''}equally heavy"
+        parts.append(alike if level == "1.00" else f"{who} works {level} times the mean of {stages}")
     if imbalance.replica_ratio is not None:
         parts.append(f"replicas differ by up to {words.ratio(imbalance.replica_ratio)} times")
     slow = [f"rank {straggler.rank} ({words.ratio(straggler.slowdown)} times)" for straggler in imbalance.stragglers]

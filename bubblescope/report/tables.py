@@ -138,7 +138,8 @@ def _ranks(report: Report) -> Table | None:
     slow = {straggler.rank for straggler in report.imbalance.stragglers}
     shown = _farthest(groups, lambda group: group.share("useful"), keep=lambda group: bool(slow & set(group.ranks)))
     piped = report.schedule.name != "none"
-    windows = "pipeline window" if report.stages else "step"
+    span = "pipeline window" if report.bubble.measured is not None else "seen ranks' span"
+    windows = span if report.stages else "step"
     columns = [("ranks", [words.rank_list(group.ranks, most=3) for group in shown])]
     columns += [("stage", [words.rank_list(group.stages, most=2) for group in shown])] if piped else []
     columns += [("window ms", words.milliseconds([group.window_ns for group in shown])), *_parts(shown, piped=piped)]

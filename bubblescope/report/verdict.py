@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bubblescope.model.report import Bubble, Rank, Report
+from bubblescope.model.report import Rank, Report
 from bubblescope.report import wording as words
 
 __all__ = ["verdict"]
@@ -43,7 +43,11 @@ def _measured(report: Report, measured: float) -> str:
 
 def _no_theory(report: Report) -> str:
     if report.schedule.name == "unknown":
-        return "no known schedule has the order found" if report.schedule.microbatches else "so is the schedule"
+        nearest = report.schedule.runner_up
+        if nearest is None:
+            return "nothing tells the schedule"
+        likeness = words.percent(nearest.confidence, 0)
+        return f"no known schedule has the order found (the nearest, {nearest.name}, a likeness of {likeness})"
     return f"{report.schedule.name} has no formula for {words.schedule_shape(report)}"
 
 
@@ -73,16 +77,26 @@ def _parts(report: Report) -> list[tuple[str, float]]:
     bubble = report.bubble
     if bubble.causes:
         return [(_cause(report, cause.cause), cause.points) for cause in bubble.causes if cause.cause != "structural"]
-    return _replay_parts(bubble)
+    return _replay_parts(report)
 
 
-def _replay_parts(bubble: Bubble) -> list[tuple[str, float]]:
+def _replay_parts(report: Report) -> list[tuple[str, float]]:
+    bubble = report.bubble
     if bubble.replay is None or bubble.measured is None or bubble.formula is None:
         return []
     return [
-        ("uneven actions (stages or micro-batches that take different times)", bubble.replay - bubble.formula),
+        (_uneven(report), bubble.replay - bubble.formula),
         ("transfers and host delays", bubble.measured - bubble.replay),
     ]
+
+
+def _uneven(report: Report) -> str:
+    """What is uneven: the slowest stage, if it stands out."""
+    imbalance = report.imbalance
+    if imbalance.stage_ratio is None or imbalance.stage_ratio < 1.05:
+        return "uneven actions (stages or micro-batches that take different times)"
+    ratio = words.ratio(imbalance.stage_ratio)
+    return f"uneven actions (stage {imbalance.slowest_stage} works {ratio} times the mean stage)"
 
 
 def _cause(report: Report, cause: str) -> str:
@@ -100,10 +114,10 @@ def _interval(report: Report, lower: float, upper: float) -> str:
     theory = "" if formula is None else f" Theory: {words.percent(formula)} is what {words.owes(report)}."
     unseen = ""
     if report.layout.missing_ranks:
-        unseen = ", and an unseen stage is taken to work 0.9 times the lightest to 1.1 times the heaviest seen one"
+        unseen = ", if unseen stages work 0.9 times the lightest to 1.1 times the heaviest seen one"
     return (
-        f"The bubble is between {words.percent(lower)} and {words.percent(upper)} of the pipeline's time: "
-        f"{_why_unknown(report)}{unseen}.{theory}"
+        f"The bubble lies between {words.percent(lower)} and {words.percent(upper)} of the pipeline's time{unseen}: "
+        f"{_why_unknown(report)}.{theory}"
     )
 
 
@@ -127,7 +141,13 @@ def _no_pipeline(report: Report) -> str:
     parts = [f"{words.percent(ns / window)} {name}" for name, ns in _spent(ranks) if window and ns / window >= _NOTHING]
     step = words.duration(window / len(ranks))
     over = "" if len(ranks) == 1 else f", mean over {len(ranks)} ranks,"
-    return f"No pipeline here: a step of {step}{over} is {words.enumerate_words(parts)}."
+    opening = "No pipeline could be told" if _ambiguous(report) else "No pipeline here"
+    return f"{opening}: a step of {step}{over} is {words.enumerate_words(parts)}."
+
+
+def _ambiguous(report: Report) -> bool:
+    """Whether something in the traces may be a pipeline after all."""
+    return any(finding.code == "unlabelled" for finding in report.quality.findings)
 
 
 def _spent(ranks: tuple[Rank, ...]) -> list[tuple[str, int]]:

@@ -151,9 +151,9 @@ def test_one_rank_tells_for_all_whether_sends_block():
 
 
 def test_each_step_has_its_own_gaps():
-    """A message of the second step explains no gap of the first."""
+    """A message of the second step explains no gap of the first, where only the making of the input is known."""
     rows = again([("1F0", 0, 10), ("1F1", 30, 40)], 2)
     one = rank(1, rows, messages=[("recv 0 1F1", 110, 124, 1)], steps=steps(2))
     peer = rank(0, again([("0F1", 0, 12)], 2), messages=[("send 1 0F1", 112, 124, 1)], steps=steps(2))
-    assert gaps(one, peer, step=0)[1] == (10, 10, 10, 30, True)
+    assert gaps(one, peer, step=0)[1] == (10, 12, 12, 30, False)
     assert gaps(one, peer, step=1)[1] == (110, 112, 124, 130, True)

@@ -90,7 +90,7 @@ def test_the_interval_holds_the_truth(tmp_path, made, unseen):
     (finding,) = (f for f in found.quality.findings if f.code == "missing-ranks")
     assert finding.severity == "warning"
     assert ASSUMPTION in finding.message
-    assert f"stages {', '.join(map(str, unseen))} are unseen" in finding.message
+    assert f"unseen stages: {', '.join(map(str, unseen))}" in finding.message
 
 
 @pytest.mark.parametrize(

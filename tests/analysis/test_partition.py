@@ -179,16 +179,16 @@ def wild(draw):
     end = st.integers(-1, len(actions) - 1)
     moment = st.one_of(st.just(UNKNOWN), st.integers(0, 90))
     ends = draw(st.lists(st.tuples(end, moment), min_size=len(words), max_size=len(words)))
-    return one, Pairing([a for a, _ in ends], [t for _, t in ends])
+    return one, Pairing([a for a, _ in ends], [t for _, t in ends], [t for _, t in ends])
 
 
-@given(wild(), st.integers(-10, 90), st.integers(1, 90), st.booleans())
+@given(wild(), st.integers(-10, 90), st.integers(1, 90), st.booleans(), st.one_of(st.just(UNKNOWN), st.integers(0, 90)))
 @settings(max_examples=200, deadline=None)
-def test_the_parts_add_up_to_the_window(made, start, length, blocking):
+def test_the_parts_add_up_to_the_window(made, start, length, blocking, made_at):
     """Whatever a rank did, to the nanosecond, and useful time is never counted as idle."""
     one, pairing = made
     steps, window = rank_steps(one), Window(start, start + length)
-    gaps = find_gaps(one, steps, pairing, blocking=blocking)
+    gaps = find_gaps(one, steps, pairing, np.full(len(one.actions), made_at), blocking=blocking)
     found = partition(lanes_of(one), steps[0], window, gaps[0])
     assert found.window == length
     assert min(getattr(found, name) for name in PARTS) >= 0

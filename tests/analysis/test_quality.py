@@ -34,7 +34,7 @@ def test_an_unseen_stage_degrades():
     verdict, found = quality(hidden(one_f_one_b(), 1))
     assert verdict == "degraded"
     assert found["missing-ranks"].severity == "warning"
-    assert "1 of 2 ranks were not recorded: 1; stages 1 are unseen" in found["missing-ranks"].message
+    assert "no trace of 1 of the 2 ranks: 1; unseen stages: 1" in found["missing-ranks"].message
 
 
 def test_missing_peers_of_a_seen_pipeline_are_for_information():
@@ -57,7 +57,7 @@ def test_many_missing_ranks_are_counted_not_listed():
         rank(0, RANK_0), rank(1, RANK_1), pipelines=[[[0], [1]], *([[2 * d], [2 * d + 1]] for d in range(1, 9))]
     )
     message = quality(whole)[1]["missing-ranks"].message
-    assert message == "16 of 18 ranks were not recorded: 2, 3, 4, 5, 6, 7, 8, 9, ..."
+    assert message == "no trace of 16 of the 18 ranks: 2, 3, 4, 5, 6, 7, 8, 9, ..."
 
 
 def test_incomplete_steps_are_a_warning():
@@ -65,7 +65,7 @@ def test_incomplete_steps_are_a_warning():
     of = job(rank(0, again(RANK_0, 3)[:-1], steps=steps(3)), rank(1, again(RANK_1, 3), steps=steps(3)))
     verdict, found = quality(of)
     assert (verdict, found["incomplete-steps"].severity) == ("ok", "warning")
-    assert found["incomplete-steps"].message == "1 of 3 steps lack actions and are left out: 2"
+    assert found["incomplete-steps"].message == "left out, for actions are missing in them: 1 of 3 steps (2)"
 
 
 def test_incomplete_steps_do_not_matter_without_a_pipeline():

@@ -24,10 +24,10 @@ def parts(row):
 
 
 def test_a_row_of_the_usual_job():
-    """Rank 0: 60 of work, 20 from 20 to 40 and 10 from 60 to 70 without a message, 10 of the step after the window."""
+    """Rank 0: 60 of work, 20 from 20 to 40 and 10 from 60 to 70 until its input was made, 10 of the step after."""
     row = report(one_f_one_b()).ranks[0]
     assert (row.rank, row.stages, row.pipeline, row.window_ns) == (0, (0,), 0, 90)
-    assert parts(row) == {"compute": 60, "host": 30}
+    assert parts(row) == {"compute": 60, "pp": 30}
     assert row.bubble == pytest.approx(1 / 3)
     assert dataclasses.astuple(row.outside) == (0, 0, 10, 0)
 

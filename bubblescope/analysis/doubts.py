@@ -1,0 +1,112 @@
+"""Contradictions in the numbers themselves: each is a reason not to trust them, whatever caused it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bubblescope.align.pairs import UNKNOWN
+from bubblescope.analysis.ranks import RankView
+from bubblescope.analysis.study import Study
+from bubblescope.model.columns import Times
+from bubblescope.model.groups import serving
+from bubblescope.model.spans import Spans
+from bubblescope.model.timeline import Messages
+from bubblescope.model.trace import Finding
+
+__all__ = ["doubts"]
+
+CLOCK_ERROR = 0.01
+"""Share of the window beyond which messages that arrive before they are sent make the numbers degraded."""
+UNNAMED = 0.02
+"""Share of the window beyond which communication inside actions that nobody explains does."""
+SLACK = 0.005
+"""Share of the window by which a replay may exceed the run: durations are rounded, orders are means."""
+
+
+def doubts(found: Study) -> tuple[Finding, ...]:
+    """Everything about a study that cannot be, or that hides work; none of it should be there."""
+    if not found.piped:
+        return ()
+    noticed = (_apart(found), _early(found), _unnamed(found), _impossible(found))
+    return tuple(finding for finding in noticed if finding is not None)
+
+
+def _apart(found: Study) -> Finding | None:
+    """Steps of one number that some ranks had left before others began: other clocks, or another run."""
+    apart = [
+        step.step
+        for step in found.steps
+        if max(int(s.actions.start.min()) for s in step.steps.values())
+        >= min(int(s.actions.end.max()) for s in step.steps.values())
+    ]
+    if not apart:
+        return None
+    message = (
+        f"step {apart[0]} of some ranks was over before it began on others ({len(apart)} of {len(found.steps)} such): "
+        "their clocks disagree, their steps are numbered apart, or the files are of different runs"
+    )
+    return Finding("clock-uncertain", "warning", message)
+
+
+def _early(found: Study) -> Finding | None:
+    """Messages that arrive before they are sent, by more than a clock may be wrong."""
+    late = np.concatenate([_lateness(view) for view in found.views.values()])
+    windows = [step.window.length for step in found.steps]
+    if not len(late) or not windows:
+        return None
+    bad = late > CLOCK_ERROR * float(np.mean(windows))
+    if np.mean(bad) <= 0.02:
+        return None
+    message = (
+        f"{int(bad.sum())} of {len(late)} messages arrive before they are sent, by up to {late.max() / 1e6:.3g} ms: "
+        "the clocks of the ranks disagree, so that waiting and transfer cannot be told apart"
+    )
+    return Finding("clock-uncertain", "warning", message)
+
+
+def _lateness(view: RankView) -> Times:
+    """By how much each paired receive ended before its send was posted; negative where all is well."""
+    messages, other = view.timeline.messages, view.pairing.other
+    paired = (messages.direction == Messages.RECV) & (other != UNKNOWN)
+    late: Times = other[paired] - messages.end[paired]
+    return late
+
+
+def _unnamed(found: Study) -> Finding | None:
+    """Communication inside actions that may be the stage's own: without its group's purpose it counts as bubble."""
+    exposed = sum(_unnamed_time(view) for view in found.views.values())
+    total = sum(step.end - step.start for view in found.views.values() for step in view.steps.values())
+    if not total or exposed / total <= UNNAMED:
+        return None
+    message = (
+        f"{exposed / total:.0%} of the time is communication inside forwards and backwards, of groups whose purpose "
+        "the traces do not tell: if it is tensor, context or expert parallelism, the bubble is that much smaller. "
+        "Give the groups a description (group_desc of torch.distributed.new_group)"
+    )
+    return Finding("unnamed-communication", "warning", message)
+
+
+def _unnamed_time(view: RankView) -> int:
+    timeline = view.timeline
+    shared, actions = timeline.collectives, Spans.of(timeline.actions.start, timeline.actions.end)
+    nameless = shared.take((shared.action >= 0) & serving(timeline.calls, shared.call, {None}))
+    unclear = timeline.messages.take(timeline.messages.direction == Messages.EITHER)
+    candidates = Spans.join((Spans.of(nameless.start, nameless.end), Spans.of(unclear.start, unclear.end)))
+    return candidates.common(actions).minus(view.lanes.busy).total
+
+
+def _impossible(found: Study) -> Finding | None:
+    """A bubble that is no share, or a run faster than its own replay with free communication."""
+    whole = [step.bubble for step in found.whole]
+    if not whole:
+        return None
+    measured, replayed = float(np.mean(whole)), found.theory.replay
+    if min(whole) < 0 or max(whole) > 1:
+        message = f"a bubble of {min(whole):.1%} cannot be: ranks work outside their pipeline's window"
+    elif replayed is not None and replayed > measured + SLACK:
+        message = (
+            f"the run ({measured:.1%} bubble) was faster than its own replay with free communication ({replayed:.1%})"
+        )
+    else:
+        return None
+    return Finding("contradiction", "warning", f"{message}; actions, steps or ranks are wrongly told apart")
