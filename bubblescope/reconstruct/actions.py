@@ -58,7 +58,7 @@ def drawn_out(ranges: Ranges, shared: Times, borders: Times) -> Ranges:
 
 
 def torn(ranges: Ranges, step: Ints) -> bool:
-    """Whether the steps cut through the pipeline in most of them.
+    """Whether the steps cut through the pipeline, in at least half of them.
 
     Then a step holds an action twice, or a backward before its own forward, or one whose forward
     lies in another step.
@@ -74,7 +74,7 @@ def torn(ranges: Ranges, step: Ints) -> bool:
         if (key[2] != NONE and (key in mine or late)) or forward_in.get(link, s) != s:
             bad.add(s)
         mine.add(key)
-    return len(bad) * 2 > len(held)
+    return len(bad - {NONE}) * 2 >= len(held.keys() - {NONE}) > 0 and bool(bad - {NONE})
 
 
 def recurrences(ranges: Ranges) -> Times:

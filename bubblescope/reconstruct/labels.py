@@ -104,7 +104,9 @@ def _read(trace: RankTrace, dialects: Sequence[Dialect]) -> Labels:
 def _parse(name: str, dialects: Sequence[Dialect]) -> tuple[int, int, int, int] | None:
     """(kind, stage, micro-batch, direction) of a label's text."""
     for dialect in dialects:
-        match = re.fullmatch(dialect.pattern, name) if dialect.kind is None else re.search(dialect.pattern, name)
+        match = (
+            re.fullmatch(dialect.pattern, name, re.ASCII) if dialect.kind is None else re.search(dialect.pattern, name)
+        )
         if match is not None:
             return _ids(match, dialect)
     return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from bubblescope.model.actions import Kind
-from bubblescope.reconstruct.actions import Ranges, build, drawn_out, number, recurrences
+from bubblescope.reconstruct.actions import Ranges, build, drawn_out, number, recurrences, torn
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST, Units
 
@@ -135,3 +136,29 @@ def test_collectives_of_an_action_without_work():
 def test_no_ranges():
     """Without ranges there is work, and no action."""
     assert build_of(ranges_of(), [(1, 5, 6)], [(2, 6, 7)]) == ([], [(NONE, 5, 6)], [NONE])
+
+
+def test_a_piece_of_an_earlier_step_is_cut_off():
+    """The first forward of micro-batch 0 begins a step, if backwards of the step before precede it."""
+    piece, whole = [(B, 0, 1, 0, 1)], [(F, 2, 3, 0, 0), (F, 4, 5, 0, 1), (B, 6, 7, 0, 0), (B, 8, 9, 0, 1)]
+    assert recurrences(ranges_of(*piece, *whole)).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [([0, 0, 0, 0], False), ([0, 0, 1, 1], True), ([1, 0, 0, 1], True), ([0, 0, 0, -1], False)],
+)
+def test_steps_that_cut_through_the_pipeline(step, expected):
+    """A backward in another step than its forward, or before it in its own: the marks stand in the wrong place."""
+    linked = [(F, 0, 1, 0, 0), (F, 2, 3, 0, 1), (B, 4, 5, 0, 0), (B, 6, 7, 0, 1)]
+    ranges = ranges_of(*linked)
+    ranges = ranges.replace(link=[0, 1, 0, 1])
+    assert torn(ranges, np.array(step)) is expected
+
+
+def test_a_step_that_holds_an_action_twice_is_torn():
+    """Two optimizer steps under one mark."""
+    once = [(F, 0, 1, 0, 0), (B, 2, 3, 0, 0)]
+    again = [(F, 4, 5, 0, 0), (B, 6, 7, 0, 0)]
+    assert torn(ranges_of(*once, *again), np.array([0, 0, 0, 0]))
+    assert not torn(ranges_of(*once, *again), np.array([0, 0, 1, 1]))

@@ -7,7 +7,7 @@ import pytest
 from bubblescope.model.actions import Kind
 from bubblescope.model.options import LabelRule, Options
 from bubblescope.model.timeline import Messages
-from bubblescope.reconstruct.labels import action_labels, message_labels
+from bubblescope.reconstruct.labels import action_labels, message_labels, unread
 from bubblescope.reconstruct.passes import reconstruct
 from tests.building import actions_of, note, op, run, steps_of, trace, work_of
 
@@ -212,3 +212,35 @@ def test_labels_outside_the_marked_steps_are_left_out():
     )  # fmt: skip
     assert actions_of(result) == [("0F0", 21, 29)]
     assert work_of(result) == [("-", 1, 9), ("0F0", 21, 29)]
+
+
+def test_a_rule_replaces_the_labels_of_its_kind_only():
+    """--label F=... names the forwards; backwards are still read from the labels that stand there."""
+    rules = [LabelRule.parse(r"F=mine (\d+)")]
+    assert labels_of("mine 3", "PP:0F0", "PP:0B1", rules=rules) == [("F", -1, 3), ("B", 0, 1)]
+
+
+def test_numbers_that_no_pipeline_has_are_no_label():
+    """A stage or micro-batch of many digits would fill the memory; other digits than ASCII's are no number."""
+    assert labels_of("PP:99999F0", "PP:0F9999999", "PP:\u0661F0") == []
+
+
+def test_ranges_of_two_actions_are_said_to_be_unread():
+    """Overlapped forward and backward under one name are not taken apart, and that is a warning."""
+    (finding,) = unread(trace(note("PP:(0F3;3B1)OVERLAP_F_B", 0, 9), note("PP:0F0", 10, 12)))
+    assert (finding.code, finding.severity) == ("unread-labels", "warning")
+    assert unread(trace(note("PP:0F0", 10, 12))) == ()
+
+
+def test_marks_in_the_middle_of_the_pipeline_are_not_believed():
+    """With profiler marks that part backwards from their forwards the labels tell the steps."""
+    rows = [
+        row
+        for start in (0, 100)
+        for name, at in (("PP:0F0", start), ("PP:0F1", start + 20), ("PP:0B0", start + 40), ("PP:0B1", start + 60))
+        for row in (note(name, at, at + 10), op("aten::mm", at, at + 10))
+    ]
+    marks = [note("ProfilerStep#7", 50, 150), note("ProfilerStep#8", 150, 170)]
+    found = reconstruct(trace(*rows, *marks), Options(), 0)
+    assert found.steps.number.tolist() == [0, 1]
+    assert found.actions.step.tolist() == [0] * 4 + [1] * 4

@@ -1,0 +1,68 @@
+"""Contradictions that make a report untrusted."""
+
+from __future__ import annotations
+
+import gzip
+
+import orjson
+import pytest
+
+from bubblescope.engine import analyze
+from tests.generator import Job, write
+
+SMALL = {"schedule": "1f1b", "p": 2, "m": 4, "steps": 2, "labels": "pp", "p2p_ns": 200_000}
+
+
+def found(folder, **changes):
+    """The report of a small job with some things changed."""
+    write(Job(**(SMALL | changes)), folder)
+    return analyze([str(folder)]).report
+
+
+def codes(report):
+    """Codes of everything but remarks."""
+    return {f.code for f in report.quality.findings if f.severity != "info"}
+
+
+def test_an_ordinary_job_raises_no_doubt(tmp_path):
+    """Nothing is warned of, and the bubble is trusted."""
+    report = found(tmp_path)
+    assert (codes(report), report.quality.verdict, report.bubble.trusted) == (set(), "ok", True)
+
+
+def test_clocks_hours_apart_are_noticed(tmp_path):
+    """A step that was over on one rank before it began on the other: clocks, numbers or runs disagree."""
+    report = found(tmp_path, skew_ns=(0, 3 * 3600 * 10**9))
+    assert "clock-uncertain" in codes(report)
+    assert (report.quality.verdict, report.bubble.trusted) == ("degraded", False)
+
+
+def test_messages_that_arrive_before_they_are_sent_are_noticed(tmp_path):
+    """Clocks 20 ms apart in a window of a quarter second: wait and transfer cannot be told apart."""
+    report = found(tmp_path, skew_ns=(20_000_000, 0))
+    (finding,) = (f for f in report.quality.findings if f.code == "clock-uncertain")
+    assert "arrive before they are sent" in finding.message
+    assert report.quality.verdict == "degraded"
+
+
+def test_a_small_disagreement_of_clocks_is_forgiven(tmp_path):
+    """Half a percent of the window changes nothing that is shown."""
+    assert "clock-uncertain" not in codes(found(tmp_path, skew_ns=(500_000, 0)))
+
+
+def test_communication_that_nobody_names_is_noticed(tmp_path):
+    """All-reduces of undescribed groups inside actions may be work: the bubble is an upper bound, and it is said."""
+    report = found(tmp_path, t=2, pg_desc="undefined")
+    assert "unnamed-communication" in codes(report)
+    assert report.quality.verdict == "degraded"
+
+
+def test_a_first_stage_without_backward_keeps_its_window(tmp_path):
+    """Frozen layers on stage 0: its last forward is not the end of the pipeline, and no bubble is below 0."""
+    for path in write(Job(**SMALL), tmp_path):
+        document = orjson.loads(gzip.decompress(path.read_bytes()))
+        document["traceEvents"] = [e for e in document["traceEvents"] if not str(e.get("name", "")).startswith("PP:0B")]
+        path.write_bytes(gzip.compress(orjson.dumps(document)))
+    bubble = analyze([str(tmp_path)]).report.bubble
+    assert 0 < bubble.measured < 1
+    assert bubble.measured == pytest.approx(bubble.replay, abs=0.01)
