@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -29,6 +32,9 @@ Progress = Callable[[int, int], None]
 
 WORTH_A_POOL = 24 * 2**20
 """Bytes of compressed input below which starting processes costs more than it saves."""
+
+MOST_A_CORE = 4
+"""Processes a core, however many are asked for: they wait for disks, but each takes half a second to start."""
 
 
 def analyze(traces: Sequence[str], options: Options = Options(), progress: Progress | None = None) -> Analysis:  # noqa: B008 - frozen
@@ -63,33 +69,66 @@ def load(traces: Sequence[str], options: Options = Options(), progress: Progress
 
 def read_rank(path: Path, options: Options, progress: Callable[[int], None] | None = None) -> RankTimeline:
     """The map step: one file to one timeline. Its rank is -1 where the file does not tell it."""
-    trace = registry.read(path, progress)
+    with _readable(path):
+        trace = registry.read(path, progress)
+    if not (trace.on_gpu or len(trace.ops)):
+        raise InputError(
+            f"{path}: expected kernels or operators, found named ranges only, which tell no time of any work",
+            hint="Instrumented timelines are not read yet; give traces of the PyTorch Profiler, or leave the file out.",
+        )
     rank = trace.identity.rank
     return reconstruct(trace, options, -1 if rank is None else rank)
 
 
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Whatever the system refuses to do with a file is an error of the input: it was there when it was listed."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}", hint="Check the file.") from error
+
+
+def _size(path: Path) -> int:
+    with _readable(path):
+        return path.stat().st_size
+
+
 def _mapped(paths: Sequence[Path], options: Options, progress: Progress | None) -> list[RankTimeline]:
-    sizes = [path.stat().st_size for path in paths]
-    total = sum(sizes)
+    sizes = {path: _size(path) for path in paths}
     tell = progress or (lambda _done, _total: None)
-    jobs = min(options.jobs or os.cpu_count() or 1, len(paths))
-    if jobs == 1 or (options.jobs is None and total < WORTH_A_POOL):
-        before = [sum(sizes[:i]) for i in range(len(sizes))]
-        return [
-            read_rank(path, options, lambda done, base=base: tell(base + done, total))  # type: ignore[misc]
-            for path, base in zip(paths, before, strict=True)
-        ]
+    jobs = _processes(options.jobs, len(paths))
+    if jobs == 1 or (options.jobs is None and sum(sizes.values()) < WORTH_A_POOL):
+        return _in_process(sizes, options, tell)
     with _pool(jobs) as pool:
-        return _in_pool(pool, paths, options, tell)
+        results = _in_pool(pool, sizes, options, tell)
+    return [results[path] for path in paths]
+
+
+def _processes(asked: int | None, files: int) -> int:
+    """How many processes read: one a processor; as many as asked for, but not more than could be of use."""
+    cores = os.cpu_count() or 1
+    return min(asked or cores, files, MOST_A_CORE * cores)
+
+
+def _in_process(sizes: Mapping[Path, int], options: Options, tell: Progress) -> list[RankTimeline]:
+    total, before = sum(sizes.values()), accumulate(sizes.values(), initial=0)
+    return [
+        read_rank(path, options, lambda done, base=base: tell(base + done, total))  # type: ignore[misc]
+        for path, base in zip(sizes, before, strict=False)
+    ]
 
 
 @contextmanager
 def _pool(jobs: int) -> Iterator[Executor]:
     """A pool of fresh processes; whatever goes wrong, nothing of it goes on working."""
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts)
     try:
         yield pool
-    except BrokenProcessPool as error:
+    except BaseException as error:
+        _stop(pool)
+        if not isinstance(error, BrokenProcessPool):
+            raise
         raise InputError(
             "a process that read a trace was killed, most likely because memory ran out",
             hint=f"read fewer files at a time: it was --jobs {jobs}",
@@ -98,17 +137,53 @@ def _pool(jobs: int) -> Iterator[Executor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _in_pool(pool: Executor, paths: Sequence[Path], options: Options, tell: Progress) -> list[RankTimeline]:
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the workers in the middle of what they do: nobody waits for it any more."""
+    workers = getattr(pool, "_processes", None) or {}  # there is no other way before Python 3.14
+    for worker in list(workers.values()):
+        worker.terminate()
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C reaches every process of a terminal; what follows from it is for the parent to say."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while workers start: none of them is left without its orders, or interrupted while it starts.
+
+    They inherit a signal that is blocked. The parent may receive it in another thread all the same, and notes it.
+    """
+    held: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    ours = threading.current_thread() is threading.main_thread() and handler is not None
+    if ours:
+        signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
+    blocks = hasattr(signal, "pthread_sigmask")  # not on Windows
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
+    try:
+        yield
+    finally:
+        if blocks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if ours:
+            signal.signal(signal.SIGINT, handler)
+        if held:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _in_pool(pool: Executor, sizes: Mapping[Path, int], options: Options, tell: Progress) -> dict[Path, RankTimeline]:
     """One file a task, the largest first, so that no worker ends long after the others."""
-    sizes = {path: path.stat().st_size for path in paths}
     total, done = sum(sizes.values()), 0
-    tasks = {pool.submit(read_rank, path, options): path for path in sorted(paths, key=lambda p: -sizes[p])}
+    with _interrupts_held():
+        tasks = {pool.submit(read_rank, path, options): path for path in sorted(sizes, key=lambda p: -sizes[p])}
     results: dict[Path, RankTimeline] = {}
     for task in as_completed(tasks):
         results[tasks[task]] = task.result()
         done += sizes[tasks[task]]
         tell(done, total)
-    return [results[path] for path in paths]
+    return results
 
 
 def _by_rank(timelines: Sequence[RankTimeline]) -> dict[int, RankTimeline]:

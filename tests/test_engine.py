@@ -9,7 +9,9 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
+from pathlib import Path
 from string import ascii_lowercase
 
 import pytest
@@ -18,10 +20,12 @@ import bubblescope
 from bubblescope import engine
 from bubblescope.engine import analyze, load, read_rank
 from bubblescope.errors import InputError, UsageError
+from bubblescope.ingest import sources
 from bubblescope.model.options import Options, StepRange
 from tests.generator import Job, write
 
 TINY = Job(p=2, m=3, steps=3, kernels=1, forward_ns=50_000, backward_ns=100_000, optimizer_ns=20_000, p2p_ns=5_000)
+unix = pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
 
 
 @pytest.fixture(name="traces")
@@ -93,6 +97,13 @@ def test_much_input_starts_a_pool_by_itself(traces, monkeypatch):
     with pytest.raises(InputError, match="no further"):
         load(traces)
     assert asked == [2]
+
+
+@pytest.mark.parametrize(("asked", "files", "used"), [(None, 99, 2), (1, 99, 1), (5, 99, 5), (64, 99, 8), (64, 3, 3)])
+def test_processes_that_are_of_no_use_are_not_started(monkeypatch, asked, files, used):
+    """However many are asked for: no more than files, and not many a core."""
+    monkeypatch.setattr(engine.os, "cpu_count", lambda: 2)
+    assert engine._processes(asked, files) == used
 
 
 def test_the_order_of_the_files_gives_no_order_to_the_ranks(traces):
@@ -168,6 +179,47 @@ def test_what_was_passed_over_stands_in_the_report(traces, tmp_path):
     assert [(f.code, f.input) for f in found.quality.findings] == [("skipped", str(tmp_path / "notes.txt"))]
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_file_that_vanishes_is_an_input_error(traces, tmp_path, monkeypatch, jobs):
+    """Between the listing and the reading; the message names it."""
+    expand = sources.expand
+
+    def found(args):
+        listed = expand(args)
+        (tmp_path / traces[1]).unlink()
+        return listed
+
+    monkeypatch.setattr(sources, "expand", found)
+    with pytest.raises(InputError, match=f"{traces[1]}: cannot be read: No such file") as caught:
+        load(traces, Options(jobs=jobs))
+    assert caught.value.exit_code == 3
+
+
+def test_whatever_the_system_says_while_reading_is_an_input_error(traces, monkeypatch):
+    """A disk that fails is no bug of the program."""
+
+    def fail(_path, _progress=None):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(engine.registry, "read", fail)
+    with pytest.raises(InputError, match=f"{traces[0]}: cannot be read: Input/output error"):
+        load(traces)
+
+
+@pytest.mark.parametrize("more", [{}, {"schemaVersion": 1}])
+@pytest.mark.parametrize("cat", ["user_annotation", "", "cuda_runtime"])
+def test_ranges_alone_measure_nothing(tmp_path, cat, more):
+    """A timeline that somebody's own instrumentation wrote says when, but not how much work there was."""
+    rows = [{"ph": "X", "cat": cat, "name": f"F{n}", "pid": 0, "tid": 0, "ts": n, "dur": 1} for n in range(4)]
+    rows.append({"ph": "X", "cat": "user_annotation", "name": "step", "pid": 0, "tid": 0, "ts": 0, "dur": 9})
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": rows} | more))
+    with pytest.raises(
+        InputError, match=r"trace.json: expected kernels or operators, found named ranges only"
+    ) as caught:
+        analyze([str(tmp_path)])
+    assert "timelines are not read yet" in caught.value.hint
+
+
 def cut(path):
     """Cut a compressed trace off in its middle."""
     whole = path.read_bytes()
@@ -215,6 +267,77 @@ def test_a_progress_that_fails_ends_the_pool(traces):
         analyze(traces, Options(jobs=2), interrupt)
     assert time.monotonic() - begun < 30
     assert not multiprocessing.active_children()
+
+
+def dawdle(path, _options):
+    """Be done with one file, and take a minute for any other."""
+    if path.name != "a.json":
+        time.sleep(60)
+
+
+def test_an_interrupt_ends_workers_in_the_middle(tmp_path, monkeypatch):
+    """Who presses Ctrl-C does not wait for a large file to be read to its end."""
+
+    def interrupt(_done, _total):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "read_rank", dawdle)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        load(rankless(tmp_path, 10, 20, 30), Options(jobs=3), interrupt)
+    assert time.monotonic() - begun < 30
+    assert not multiprocessing.active_children()
+
+
+def tell_interrupts(_path, _options):
+    """Whether this process was started so that Ctrl-C does not reach it, and whether it leaves it alone now."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    return signal.SIGINT in blocked, signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
+@unix
+def test_workers_leave_interrupts_to_the_parent(monkeypatch):
+    """From their birth on, or each would print a traceback; the parent still hears them."""
+    monkeypatch.setattr(engine, "read_rank", tell_interrupts)
+    paths = dict.fromkeys(map(Path, "abc"), 1)
+    with engine._pool(2) as pool:
+        told = engine._in_pool(pool, paths, Options(), lambda *_: None)
+    assert set(told.values()) == {(True, True)}
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+
+
+@unix
+def test_an_interrupt_while_workers_start_is_held_and_not_lost():
+    """All of them have their orders first."""
+    done = []
+
+    def work():
+        with engine._interrupts_held():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == [1]
+
+
+@unix
+def test_interrupts_are_left_alone_in_other_threads():
+    """Only the main thread may say what a signal does; a program may call the engine from any."""
+    errors = []
+
+    def work():
+        try:
+            with engine._interrupts_held():
+                pass
+        except ValueError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert errors == []
 
 
 def linger(path, _options):
