@@ -17,7 +17,7 @@ from bubblescope.model.groups import Purpose, purpose
 from bubblescope.model.job import Pipeline, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import Messages, RankTimeline
-from bubblescope.model.trace import Finding
+from bubblescope.model.trace import Finding, ProcessGroup
 
 __all__ = ["plan"]
 
@@ -61,9 +61,13 @@ def _world_size(timelines: Timelines) -> int:
 
 
 def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ...]]:
-    """The group of each purpose that holds the rank; the smallest, as some join several purposes."""
+    """The group of each purpose that holds the rank; the smallest, as some join several purposes.
+
+    The metadata describe groups, and so do the calls themselves.
+    """
     found: dict[Purpose, tuple[int, ...]] = {}
-    for group in timeline.identity.groups:
+    called = (ProcessGroup(call.group, call.description, call.ranks) for call in timeline.calls if call.ranks)
+    for group in (*timeline.identity.groups, *called):
         kind = purpose(group.description)
         if kind is not None and rank in group.ranks and len(group.ranks) < len(found.get(kind, range(2**31))):
             found[kind] = group.ranks

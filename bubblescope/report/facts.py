@@ -117,9 +117,10 @@ def _steps(report: Report) -> str:
 
 
 def _lengths(report: Report) -> str:
-    """How long the used steps last, and how much of that the pipeline takes."""
-    used = [step for step in report.steps if step.used]
-    text = f"{words.duration(sum(step.end_ns - step.start_ns for step in used) / len(used))} each"
+    """How long a step lasts on a rank, and how much of that the pipeline takes."""
+    outside = [(r.outside.dp_ns, r.outside.optimizer_ns, r.outside.host_ns, r.outside.other_ns) for r in report.ranks]
+    lengths = [rank.window_ns + sum(rest) for rank, rest in zip(report.ranks, outside, strict=True)]
+    text = f"{words.duration(sum(lengths) / max(len(lengths), 1))} each"
     window = report.bubble.window_ns
     return text if window is None else f"{text}, pipeline {words.duration(window)}"
 
@@ -142,9 +143,10 @@ def _balance(report: Report) -> str:
     if imbalance.stage_ratio is not None:
         who = "the slowest stage" if imbalance.slowest_stage is None else f"stage {imbalance.slowest_stage}"
         level = words.ratio(imbalance.stage_ratio)
-        stages = "stages" if report.bubble.measured is not None else "the seen stages"
-        alike = f"{stages} {'are ' if stages != 'stages' else ''}equally heavy"
-        parts.append(alike if level == "1.00" else f"{who} works {level} times the mean of {stages}")
+        seen = "" if report.bubble.measured is not None else "seen "
+        parts.append(
+            f"{seen}stages equally heavy" if level == "1.00" else f"{who} works {level} times the mean {seen}stage"
+        )
     if imbalance.replica_ratio is not None:
         parts.append(f"replicas differ by up to {words.ratio(imbalance.replica_ratio)} times")
     slow = [f"rank {straggler.rank} ({words.ratio(straggler.slowdown)} times)" for straggler in imbalance.stragglers]

@@ -143,10 +143,10 @@ def _ranks(report: Report) -> Table | None:
     columns = [("ranks", [words.rank_list(group.ranks, most=3) for group in shown])]
     columns += [("stage", [words.rank_list(group.stages, most=2) for group in shown])] if piped else []
     columns += [("window ms", words.milliseconds([group.window_ns for group in shown])), *_parts(shown, piped=piped)]
+    shared = "tp/cp/ep and dp where exposed; " if {"tp/cp/ep", "dp"} & {name for name, _ in columns} else ""
     return Table(
         title="Ranks",
-        denominator=f"% of the {windows}; "
-        f"tp/cp/ep and dp where exposed; ranks within {words.points(within)} share a row",
+        denominator=f"% of the {windows}; {shared}ranks within {words.points(within)} share a row",
         align=("ll" if piped else "l") + "r" * (len(columns) - 1 - piped),
         headers=tuple(name for name, _ in columns),
         rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
@@ -156,6 +156,9 @@ def _ranks(report: Report) -> Table | None:
     )
 
 
+_RARE = frozenset({"tp/cp/ep", "dp", "other"})
+
+
 def _parts(groups: Sequence[RankGroup], *, piped: bool) -> list[tuple[str, list[str]]]:
     names = ["compute", "tp/cp/ep", "dp"]
     if piped:
@@ -163,6 +166,8 @@ def _parts(groups: Sequence[RankGroup], *, piped: bool) -> list[tuple[str, list[
         names += ["pp"] if unsplit else []
         names += ["pp transfer", "pp wait"]
     names += ["host", "other", *(["bubble"] if piped else [])]
+    # Parts that are nothing anywhere only take room, and a narrow terminal has little.
+    names = [name for name in names if name not in _RARE or any((group.share(name) or 0) >= 0.0005 for group in groups)]
     # Without a pipeline all compute counts as compute, so that only communication is left over.
     headers = {} if piped else {"other": "other comm"}
     return [(headers.get(name, name), [words.bare_points(group.share(name)) for group in groups]) for name in names]
