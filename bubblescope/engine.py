@@ -25,7 +25,7 @@ from bubblescope.model.timeline import RankTimeline
 from bubblescope.reconstruct.passes import reconstruct
 from bubblescope.schedules.registry import find
 
-__all__ = ["Progress", "analyze", "load", "read_rank"]
+__all__ = ["Progress", "Traces", "analyze", "load", "read_rank"]
 
 Progress = Callable[[int, int], None]
 """Told (bytes done, bytes in all), compressed as they lie on disk."""
@@ -37,7 +37,11 @@ MOST_A_CORE = 4
 """Processes a core, however many are asked for: they wait for disks, but each takes half a second to start."""
 
 
-def analyze(traces: Sequence[str], options: Options = Options(), progress: Progress | None = None) -> Analysis:  # noqa: B008 - frozen
+Traces = str | Path | Sequence[str | Path]
+"""Files, directories or globs, one or several: those of all ranks of one job."""
+
+
+def analyze(traces: Traces, options: Options = Options(), progress: Progress | None = None) -> Analysis:  # noqa: B008 - frozen
     """Measure the bubble of a job.
 
     Args:
@@ -55,9 +59,10 @@ def analyze(traces: Sequence[str], options: Options = Options(), progress: Progr
     return Analysis(job, assemble(job, options))
 
 
-def load(traces: Sequence[str], options: Options = Options(), progress: Progress | None = None) -> Job:  # noqa: B008 - frozen
+def load(traces: Traces, options: Options = Options(), progress: Progress | None = None) -> Job:  # noqa: B008 - frozen
     """Read traces and join them to a job; raises as `analyze` does."""
-    found = sources.expand(list(traces))
+    named = [traces] if isinstance(traces, str | Path) else traces
+    found = sources.expand([str(trace) for trace in named])
     timelines = _by_rank(_mapped(found.paths, options, progress))
     if options.ranks is not None:
         timelines = {rank: t for rank, t in timelines.items() if rank in options.ranks}

@@ -386,3 +386,15 @@ def test_the_package_offers_the_engine(traces):
     assert bubblescope.load is load
     assert bubblescope.analyze is analyze
     assert bubblescope.analyze(traces).report == bubblescope.analyze(traces).report
+
+
+def test_one_path_need_not_be_a_list(tmp_path):
+    """A folder as text, as a Path, or in a list: all the same."""
+    write(Job(schedule="1f1b", p=2, m=2, steps=1), tmp_path)
+    reports = [analyze(given).report for given in (str(tmp_path), tmp_path, [tmp_path])]
+    assert reports[0] == reports[1] == reports[2]
+
+
+def test_public_names_are_listed():
+    """Names that are imported when first asked for show up before that."""
+    assert set(bubblescope.__all__) <= set(dir(bubblescope))
