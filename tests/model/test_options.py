@@ -95,3 +95,18 @@ def test_default_options_ask_for_nothing():
     options = Options()
     assert (options.pp, options.schedule, options.ranks, options.labels) == (None, None, None, ())
     assert 0 in options.steps
+
+
+@pytest.mark.parametrize("name", ["pp", "tp", "dp", "virtual", "microbatches"])
+def test_degrees_have_an_upper_bound(name):
+    """A slip of the finger must not cost hours or the memory of the machine."""
+    assert getattr(Options(**{name: 65_536}), name) == 65_536
+    with pytest.raises(UsageError, match=f"--{name} must be at most 65536, found 65537"):
+        Options(**{name: 65_537})
+
+
+@pytest.mark.parametrize("text", ["9" * 19, "9" * 5000, "1:" + "9" * 5000, "²", "٣"])
+def test_steps_that_no_trace_can_have(text):
+    """Numbers beyond 64 bits, and digits that are none of ASCII."""
+    with pytest.raises(UsageError, match="--steps expects"):
+        StepRange.parse(text)
