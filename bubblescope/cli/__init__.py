@@ -10,12 +10,13 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 
-from bubblescope.cli import console
+from bubblescope.cli import console, streams
 from bubblescope.cli.group import root
 from bubblescope.errors import BubblescopeError
 
@@ -30,13 +31,12 @@ _COMPLETION = "_BUBBLESCOPE_COMPLETE"
 
 def main() -> NoReturn:
     """The entry point of `bubblescope`."""
-    code = run(sys.argv[1:])
+    streams.fill()
     try:
-        sys.stdout.flush()
-    except OSError:
-        # The reader is gone, and with it the need to write what is still buffered: let it go nowhere,
-        # or the interpreter complains at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # a second one, while the first is told
+        code = INTERRUPTED
+    streams.settle()
     sys.exit(code)
 
 
@@ -51,11 +51,11 @@ def run(arguments: Sequence[str]) -> int:
         console.error(error.format_message(), hint=_help_hint(error))
         return USAGE
     except (KeyboardInterrupt, click.Abort):
-        console.error("interrupted")
+        console.interrupted()
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  the one place where a bug becomes an exit code
-        if isinstance(error, OSError) and _pipe_closed(error):
-            return 0
+        if isinstance(error, OSError) and _while_printing(error):
+            return _unwritten(error)
         console.bug(error)
         return BUG
 
@@ -78,6 +78,19 @@ def _invoke(arguments: Sequence[str]) -> int:
 def _help_hint(error: click.ClickException) -> str | None:
     context = getattr(error, "ctx", None)
     return None if context is None else f"see {context.command_path} --help"
+
+
+def _while_printing(error: OSError) -> bool:
+    """Whether stdout refused: everything for it goes through click's `echo`, and nothing else does."""
+    return any(frame.f_code is click.echo.__code__ for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _unwritten(error: OSError) -> int:
+    if _pipe_closed(error):
+        return 0  # the reader had enough
+    why = "stdout is closed" if error.errno == errno.EBADF else error.strerror or str(error)
+    console.error(f"cannot write the output: {why}")
+    return USAGE
 
 
 def _pipe_closed(error: OSError) -> bool:

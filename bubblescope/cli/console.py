@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 import time
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
 
     from bubblescope.model.report import Report
 
-__all__ = ["Progress", "bug", "error", "note", "result", "show"]
+__all__ = ["Progress", "bug", "error", "interrupted", "note", "result", "show"]
 
 _PLAIN_WIDTH = 100
+_SIZES = ("COLUMNS", "LINES")
+_LARGEST_SIZE = 10_000
 
 
 def result(data: bytes) -> None:
@@ -31,10 +35,10 @@ def show(report: Report) -> None:
     """Print a report's summary to stdout, in colour where that is a terminal."""
     from bubblescope.report import terminal  # noqa: PLC0415  rich is slow to import, and --help needs none of it
 
-    console = _console(sys.stdout)
-    with console.capture() as captured:
-        terminal.render(report, console)
-    text = captured.get()
+    page = _Page(sys.stdout)
+    console = _console(page)
+    terminal.render(report, console)
+    text = page.getvalue()
     if not console.is_terminal:
         text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
     click.echo(text, nl=False, color=True)  # rich has decided about colour
@@ -42,17 +46,24 @@ def show(report: Report) -> None:
 
 def note(text: str) -> None:
     """Tell something that is no result."""
-    click.echo(_safe(text), err=True)
+    _tell(_safe(text))
+
+
+def interrupted() -> None:
+    """Tell that the user stopped the program, with nothing imported: an import may be what was stopped."""
+    _tell("error: interrupted")
 
 
 def error(message: str, *, hint: str | None = None) -> None:
     """Tell what went wrong, and what to do next."""
     from rich.text import Text  # noqa: PLC0415
 
-    console = _console(sys.stderr)
+    page = _Page(sys.stderr)
+    console = _console(page)
     console.print(Text.assemble(("error: ", "bold red"), _safe(message)), soft_wrap=True)
     if hint:
         console.print(Text.assemble(("hint: ", "bold cyan"), _safe(hint)), soft_wrap=True)
+    _tell(page.getvalue().removesuffix("\n"), color=True)
 
 
 def bug(problem: Exception) -> None:
@@ -60,11 +71,34 @@ def bug(problem: Exception) -> None:
     if os.environ.get("BUBBLESCOPE_DEBUG", "0") not in {"", "0"}:
         import traceback  # noqa: PLC0415
 
-        click.echo(_safe("".join(traceback.format_exception(problem))), err=True, nl=False)
+        _tell(_safe("".join(traceback.format_exception(problem))).rstrip("\n"))
     error(
         f"this is a bug in bubblescope: {type(problem).__name__}: {problem}",
         hint="run it again with BUBBLESCOPE_DEBUG=1 set and report what it prints",
     )
+
+
+def _tell(text: str, *, color: bool | None = None) -> None:
+    """Write lines to stderr; where nobody can be told, the result is still worth having."""
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True, color=color)
+
+
+class _Page(io.StringIO):
+    """Takes what rich prints for a stream, for rich itself would end the program with 1 where nobody reads it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """That of the stream."""
+        return self._stream.encoding
+
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal."""
+        return self._stream.isatty()
 
 
 def _safe(text: str) -> str:
@@ -78,9 +112,14 @@ def _console(stream: TextIO) -> Console:
     """A console that reads no markup, and is wide enough for the tables where no terminal says its width."""
     from rich.console import Console  # noqa: PLC0415
 
-    columns = os.environ.get("COLUMNS", "")
-    wide = int(columns) if columns.isdigit() and int(columns) else None if stream.isatty() else _PLAIN_WIDTH
-    return Console(file=stream, width=wide, markup=False, emoji=False, highlight=False)
+    # rich reads these itself, and fails at what it takes for digits.
+    environment = {name: value for name, value in os.environ.items() if name not in _SIZES or _is_size(value)}
+    wide = None if stream.isatty() or "COLUMNS" in environment else _PLAIN_WIDTH
+    return Console(file=stream, width=wide, markup=False, emoji=False, highlight=False, _environ=environment)
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= _LARGEST_SIZE
 
 
 class Progress:
@@ -121,7 +160,7 @@ class Progress:
         if self._clock() - self._told < 10 or not total:
             return
         self._told = self._clock()
-        click.echo(f"bubblescope: read {done / 1e6:.0f} of {total / 1e6:.0f} MB ({done / total:.0%})", err=True)
+        _tell(f"bubblescope: read {done / 1e6:.0f} of {total / 1e6:.0f} MB ({done / total:.0%})")
 
     def _move_bar(self, done: int, total: int) -> None:
         if self._bar is None:

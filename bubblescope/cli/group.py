@@ -10,6 +10,7 @@ from typing import cast
 import click
 
 from bubblescope._version import __version__
+from bubblescope.cli import console
 from bubblescope.errors import UsageError
 
 __all__ = ["COMMANDS", "LazyGroup", "root"]
@@ -78,5 +79,5 @@ def root(context: click.Context) -> None:
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
     if context.invoked_subcommand is None:
         # A script that forgot the command must not pass as one that succeeded.
-        click.echo(context.get_help(), err=True)
+        console.note(context.get_help())
         context.exit(2)

@@ -34,11 +34,19 @@ class Output:
         self._format()
         if self.target is None:
             return
-        if Path(self.target).is_dir():
+        if not self.target:
+            raise UsageError("-o takes the name of a file, found an empty one")
+        try:
+            self._check_path(Path(self.target))
+        except OSError as error:
+            raise UsageError(f"cannot write {self.target}: {error.strerror or error}") from error
+
+    def _check_path(self, path: Path) -> None:
+        if path.is_dir():
             raise UsageError(f"{self.target} is a directory", hint="-o takes the name of a file")
-        if Path(self.target).exists() and not self.force:
+        if path.is_file() and not self.force:  # a device or a pipe loses nothing
             raise UsageError(f"{self.target} exists already", hint="-f overwrites it")
-        if not Path(self.target).parent.is_dir():
+        if not path.parent.is_dir():
             raise UsageError(f"cannot write {self.target}: there is no such directory")
 
     def write(self, report: Report) -> None:
@@ -58,12 +66,12 @@ class Output:
 
 
 def _write_file(target: str, data: bytes) -> None:
-    path = Path(target).resolve()
+    path = Path(target)
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # /dev/null must stay what it is
         else:
-            _replace(path, data)
+            _replace(path.resolve(), data)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror or error}") from error
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from bubblescope.model.report import Report
+if TYPE_CHECKING:
+    from bubblescope.model.report import Report
 
 __all__ = [
     "ABSENT",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -71,10 +72,11 @@ def test_stdout_holds_the_result_and_nothing_else(bubblescope, engine, arguments
     assert seen.err == ""
 
 
-def test_columns_sets_the_width(bubblescope, monkeypatch):
+@pytest.mark.parametrize("width", [1, 20, 40, 72, 140])
+def test_columns_sets_the_width(bubblescope, monkeypatch, width):
     """A log that is narrower says so with COLUMNS."""
-    monkeypatch.setenv("COLUMNS", "72")
-    assert max(map(len, bubblescope("analyze", "t").out.splitlines())) <= 72
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert max(map(len, bubblescope("analyze", "t").out.splitlines())) <= width
 
 
 @pytest.mark.parametrize("name", ["r.json", "r.md", "r.csv", "r.txt", "r"])
@@ -122,9 +124,21 @@ def test_failed_write_leaves_nothing_behind(bubblescope, tmp_path, monkeypatch):
 
 
 def test_devices_stay_devices(bubblescope):
-    """/dev/null with -f is written to, not replaced."""
-    assert bubblescope("analyze", "t", "-o", "/dev/null", "-f", "--json").code == 0
+    """/dev/null is written to, not replaced, and has nothing that must not be overwritten."""
+    for force in ((), ("-f",)):
+        assert bubblescope("analyze", "t", "-o", "/dev/null", *force, "--json").code == 0
     assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no such files here")
+def test_pipes_stay_pipes(bubblescope, engine):
+    """-o >(program) and -o /dev/stdout | program write to the pipe."""
+    reader, writer = os.pipe()
+    seen = bubblescope("analyze", "t", "-o", f"/dev/fd/{writer}", "--format", "csv")
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        assert pipe.read() == registry.render("csv", engine.report)
+    assert (seen.code, seen.out) == (0, "")
 
 
 def test_quiet_says_nothing(bubblescope, tmp_path):
