@@ -12,6 +12,7 @@ __all__ = ["LabelRule", "Options", "StepRange"]
 
 # More than any job has; what comes of more is hours of work by a slip of the finger.
 _MOST = 65_536
+_MOST_RANKS = 1_000_000
 
 LabelKind = Literal["F", "B", "I", "W"]
 
@@ -29,7 +30,7 @@ class StepRange:
     @classmethod
     def parse(cls, text: str) -> StepRange:
         """Read `3`, `2:5`, `2:` or `:5` (last included); raises UsageError on anything else."""
-        match = re.fullmatch(r"(\d{0,18})(:?)(\d{0,18})", text.strip(), re.ASCII)
+        match = re.fullmatch(r"(\d{0,18})(?:(:)(\d{0,18}))?", text.strip(), re.ASCII)
         if match is None or not (match[1] or match[3]):
             raise UsageError(f"--steps expects a step or a range like 2:5, found {text!r}")
         first = int(match[1]) if match[1] else None
@@ -88,3 +89,6 @@ class Options:
                 raise UsageError(f"--{name} must be at least 1, found {value}")
             if value is not None and value > _MOST and name != "jobs":
                 raise UsageError(f"--{name} must be at most {_MOST}, found {value}")
+        ranks = (self.pp or 1) * (self.tp or 1) * (self.dp or 1)
+        if ranks > _MOST_RANKS:
+            raise UsageError(f"--pp x --tp x --dp must be at most {_MOST_RANKS} ranks, found {ranks}")

@@ -105,6 +105,13 @@ def test_degrees_have_an_upper_bound(name):
         Options(**{name: 65_537})
 
 
+def test_degrees_have_an_upper_bound_together():
+    """Each of them may be, and their product still be no job."""
+    assert Options(pp=100, tp=100, dp=100).tp == 100
+    with pytest.raises(UsageError, match=r"must be at most 1000000 ranks, found 281474976710656"):
+        Options(pp=65_536, tp=65_536, dp=65_536)
+
+
 @pytest.mark.parametrize("text", ["9" * 19, "9" * 5000, "1:" + "9" * 5000, "²", "٣"])
 def test_steps_that_no_trace_can_have(text):
     """Numbers beyond 64 bits, and digits that are none of ASCII."""
