@@ -9,7 +9,7 @@ import pytest
 from bubblescope.engine import analyze
 from bubblescope.ingest.chrome import read
 from bubblescope.model.trace import CommArgs
-from bubblescope.reconstruct.calls import bytes_of, size_of
+from bubblescope.reconstruct.calls import size_of
 from tests.generator import Job, write
 
 TINY = Job(p=2, m=3, steps=2, kernels=1, forward_ns=50_000, backward_ns=100_000, p2p_ns=5_000, compress=False)
@@ -70,4 +70,3 @@ def test_sizes_beyond_all_memory_are_unknown():
     """Bytes that no device holds are not told, so that no sum of them leaves 64 bits."""
     calls = [CommArgs(elements=n, dtype="Float") for n in (-5, -1, 0, 2**20, 2**40, 2**41, 2**62, 2**63 - 1)]
     assert [size_of(call) for call in calls] == [-1, -1, 0, 2**22, 2**42, -1, -1, -1]
-    assert bytes_of(calls, [7, 3]).tolist() == [-1, 2**22]
