@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bubblescope.model.columns import Ints
+from bubblescope.model.columns import Bools, Ints, Times
+from bubblescope.model.groups import Purpose, serving
 from bubblescope.model.trace import CommArgs, RankTrace
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
-__all__ = ["SENDS_AND_RECEIVES", "describe", "normal_op"]
+__all__ = ["SENDS_AND_RECEIVES", "Talk", "describe", "normal_op", "size_of"]
 
 SENDS_AND_RECEIVES = frozenset({"send", "recv", "send_recv"})
 
@@ -55,8 +56,46 @@ def size_of(call: CommArgs) -> int:
     return size if 0 <= size <= _LARGEST else -1
 
 
-def describe(trace: RankTrace, units: Units) -> tuple[tuple[CommArgs, ...], Ints]:
-    """The distinct calls of a rank with normal operation names, and the row of each unit's call.
+@dataclass(frozen=True, slots=True, eq=False)
+class Talk:
+    """Communication, and what each unit of it is: `calls[row]`, with operations under their normal names."""
+
+    units: Units
+    calls: tuple[CommArgs, ...]
+    row: Ints
+
+    def take(self, keep: Bools) -> Talk:
+        """Some of the units."""
+        return Talk(self.units.take(keep), self.calls, self.row[keep])
+
+    def serving(self, purposes: Collection[Purpose | None]) -> Bools:
+        """Which units serve one of the purposes (None: nobody says which)."""
+        return serving(self.calls, self.row, purposes)
+
+    @property
+    def between_stages(self) -> Bools:
+        """Which units are the pipeline's messages.
+
+        Sends and receives are, unless their group serves something else (a ring of context-parallel ranks).
+        """
+        stages = self.serving({None, "pp"})
+        stages[[self.calls[r].op not in SENDS_AND_RECEIVES for r in self.row]] = False
+        return stages
+
+    @property
+    def posted(self) -> Times:
+        """Host moments at which the units were posted, sorted."""
+        return np.sort(self.units.host[self.units.host != NO_HOST])
+
+    @property
+    def bytes(self) -> Ints:
+        """Bytes of each unit, -1 where nothing tells them."""
+        sizes = np.array([size_of(call) for call in self.calls], np.int64)
+        return sizes[self.row] if len(sizes) else np.empty(0, np.int64)
+
+
+def describe(trace: RankTrace, units: Units) -> Talk:
+    """What the communication of a rank is.
 
     A unit's own arguments come first; else the host call around its launch; else the kernel's name.
     """
@@ -73,7 +112,7 @@ def describe(trace: RankTrace, units: Units) -> tuple[tuple[CommArgs, ...], Ints
             names = (by_name[name], by_name[host]) if is_range[name] else (by_name[host], by_name[name])
             args = replace(args, op=next(filter(None, names), "unknown"))
         rows.append(table.setdefault(args, len(table)))
-    return tuple(table), np.array(rows, np.int64)
+    return Talk(units, tuple(table), np.array(rows, np.int64))
 
 
 def _op_of_name(name: str) -> str:
@@ -96,9 +135,3 @@ def _host_calls(trace: RankTrace, units: Units) -> Ints:
         row = owners(start[theirs], end[theirs], units.host[mine])  # units are in host order
         result[mine[row >= 0]] = name[theirs[row[row >= 0]]]
     return result
-
-
-def bytes_of(calls: Sequence[CommArgs], rows: Ints) -> Ints:
-    """Bytes of each call that `rows` names."""
-    sizes = np.array([size_of(call) for call in calls], np.int64)
-    return sizes[rows] if len(sizes) else np.empty(0, np.int64)

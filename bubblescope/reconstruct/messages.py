@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from bubblescope.model.columns import Bools, Ints, Times
-from bubblescope.model.groups import serving
+from bubblescope.model.columns import Ints, Times
 from bubblescope.model.timeline import Collectives, Messages
-from bubblescope.model.trace import CommArgs
 from bubblescope.reconstruct.actions import Ranges
-from bubblescope.reconstruct.calls import SENDS_AND_RECEIVES, bytes_of
+from bubblescope.reconstruct.calls import Talk
 from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE, owners
-from bubblescope.reconstruct.units import NO_HOST, Units
+from bubblescope.reconstruct.units import NO_HOST
 
-__all__ = ["beside", "between_stages", "collectives", "messages", "posted"]
+__all__ = ["beside", "collectives", "messages"]
 
 _DIRECTIONS = {"send": Messages.SEND, "recv": Messages.RECV, "send_recv": Messages.EITHER}
 
 
-def between_stages(calls: Sequence[CommArgs], row: Ints) -> Bools:
-    """Which units are the pipeline's messages.
-
-    Sends and receives are, unless their group serves something else (a ring of context-parallel ranks).
-    """
-    stages = serving(calls, row, {None, "pp"})
-    stages[[calls[r].op not in SENDS_AND_RECEIVES for r in row]] = False
-    return stages
-
-
-def posted(units: Units) -> Times:
-    """Host moments at which units were posted, sorted."""
-    return np.sort(units.host[units.host != NO_HOST])
-
-
-def messages(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints, labels: Labels) -> Messages:
+def messages(talk: Talk, step: Ints, labels: Labels) -> Messages:
     """Halves of messages; `labels` name the action that produces or awaits each, where they stand.
 
-    They also tell the direction of a fused call, whose kernel tells none.
+    They also tell the direction of a fused call, whose kernel tells none. `step` is the row of the
+    step by the marks, for each.
     """
+    units, calls, row = talk.units, talk.calls, talk.row
     direction = np.array([_DIRECTIONS[calls[r].op] for r in row], np.int8)
     peer = np.array([calls[r].dst if calls[r].op == "send" else calls[r].src for r in row], np.int32)
     label = owners(labels.start, labels.end, units.host)
@@ -49,8 +32,7 @@ def messages(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints, lab
     ids[:, label >= 0] = named.kind, named.stage, named.microbatch
     fused = (direction == Messages.EITHER) & (label >= 0)
     direction[fused] = labels.direction[label[fused]]
-    sizes = bytes_of(calls, row)
-    return Messages(units.start, units.end, step, direction, peer, sizes, row, *ids)
+    return Messages(units.start, units.end, step, direction, peer, talk.bytes, row, *ids)
 
 
 def beside(posted: Messages, host: Times, ranges: Ranges, step: Ints) -> Ints:
@@ -70,6 +52,6 @@ def beside(posted: Messages, host: Times, ranges: Ranges, step: Ints) -> Ints:
     return result
 
 
-def collectives(units: Units, calls: Sequence[CommArgs], row: Ints, step: Ints, action: Ints) -> Collectives:
+def collectives(talk: Talk, step: Ints, action: Ints) -> Collectives:
     """Everything else that communicates; `action` is the action that asked for each."""
-    return Collectives(units.start, units.end, action, step, row, bytes_of(calls, row))
+    return Collectives(talk.units.start, talk.units.end, action, step, talk.row, talk.bytes)

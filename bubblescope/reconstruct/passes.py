@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from bubblescope.model.columns import Bools, Times
-from bubblescope.model.groups import IN_STAGE, serving
+from bubblescope.model.groups import IN_STAGE
 from bubblescope.model.options import Options
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct import actions, autograd, labels, messages, steps
-from bubblescope.reconstruct.calls import describe
+from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.units import NO_HOST, Units, gather, matching
 
 __all__ = ["reconstruct"]
+
+How = Reconstruction | None
 
 _OPTIMIZER_RANGE = r"Optimizer\.(step|zero_grad)#"
 _FENCE = rf"ProfilerStep#|{_OPTIMIZER_RANGE}"
@@ -29,25 +29,14 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     """All that one rank's trace tells by itself."""
     trace = main_process(trace)
     work, communication = gather(trace)
-    calls, row = describe(trace, communication)
-    is_message = messages.between_stages(calls, row)
-    cuts = messages.posted(communication.take(is_message))
-    ranges, how = _ranges(trace, options, cuts)
-    if how == "autograd":
-        own = communication.take(serving(calls, row, IN_STAGE))
-        borders = np.sort(np.concatenate((cuts, _fences(trace))))
-        ranges = actions.drawn_out(ranges, messages.posted(own), borders)
-    named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
-    marks = steps.find(trace, Units.concat((work, communication)), named_again, ranges.start, partial(_tear, ranges))
-    step_of_unit, step_of_range = steps.rows_of(marks, communication), steps.rows_at(marks, ranges.start)
-    sent, shared = (
-        (communication.take(keep), calls, row[keep], step_of_unit[keep]) for keep in (is_message, ~is_message)
-    )
-    posted = messages.messages(*sent, labels.message_labels(trace))
-    posted = posted.replace(step=messages.beside(posted, sent[0].host, ranges, step_of_range))
+    talk = describe(trace, communication)
+    sent, shared = talk.take(talk.between_stages), talk.take(~talk.between_stages)
+    ranges, how = _ranges(trace, options, sent, shared)
+    marks = _marks(trace, Units.concat((work, communication)), ranges, how)
+    step = steps.rows_at(marks, ranges.start)
     optimizer = _optimizer(trace, work)
-    numbered = actions.number(ranges, step_of_range)
-    done, owned, asked = actions.build(numbered, step_of_range, work.take(~optimizer), shared[0])
+    done, owned, asked = actions.build(actions.number(ranges, step), step, work.take(~optimizer), shared.units)
+    posted = messages.messages(sent, steps.rows_of(marks, sent.units), labels.message_labels(trace))
     return RankTimeline(
         rank=rank,
         source=trace.source,
@@ -57,26 +46,35 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         steps=steps.extent(marks, work, communication, on_gpu=trace.on_gpu),
         actions=done,
         work=owned,
-        messages=posted,
-        collectives=messages.collectives(*shared, asked),
-        calls=calls,
+        messages=posted.replace(step=messages.beside(posted, sent.units.host, ranges, step)),
+        collectives=messages.collectives(shared, steps.rows_of(marks, shared.units), asked),
+        calls=talk.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
         findings=(*trace.findings, *labels.unmatched(trace, options.labels), *labels.unread(trace)),
     )
 
 
-def _tear(ranges: actions.Ranges, marks: steps.Marks) -> bool:
-    return actions.torn(ranges, steps.rows_at(marks, ranges.start))
-
-
-def _ranges(trace: RankTrace, options: Options, posted: Times) -> tuple[actions.Ranges, Reconstruction | None]:
+def _ranges(trace: RankTrace, options: Options, sent: Talk, shared: Talk) -> tuple[actions.Ranges, How]:
     """Actions by what tells most: labels, then autograd's numbers."""
     named = labels.action_labels(trace, options.labels)
     if len(named):
         return actions.from_labels(named), "labels"
-    blocks = autograd.find_blocks(trace, posted, _fences(trace))
-    return actions.from_blocks(blocks), "autograd" if len(blocks) else None
+    fences = _fences(trace)
+    blocks = actions.from_blocks(autograd.find_blocks(trace, sent.posted, fences))
+    own = shared.take(shared.serving(IN_STAGE)).posted
+    borders = np.sort(np.concatenate((sent.posted, fences)))
+    return actions.drawn_out(blocks, own, borders), "autograd" if len(blocks) else None
+
+
+def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How) -> steps.Marks:
+    """Where the steps begin and end."""
+    named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
+
+    def tear(marks: steps.Marks) -> bool:
+        return actions.torn(ranges, steps.rows_at(marks, ranges.start))
+
+    return steps.find(trace, units, named_again, ranges.start, tear)
 
 
 def _fences(trace: RankTrace) -> Times:

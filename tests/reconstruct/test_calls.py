@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from bubblescope.model.trace import CommArgs
-from bubblescope.reconstruct.calls import bytes_of, describe, normal_op
-from bubblescope.reconstruct.units import gather
+from bubblescope.reconstruct.calls import Talk, describe, normal_op, size_of
+from bubblescope.reconstruct.units import Units, gather
 from tests.building import kernel, note, op, run, trace
 
 GENERIC = "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)"
@@ -17,7 +18,8 @@ def calls_of(*rows):
     """The call of each communication unit of a trace, in host order."""
     built = trace(*rows)
     _, communication = gather(built)
-    calls, row = describe(built, communication)
+    talk = describe(built, communication)
+    calls, row = talk.calls, talk.row
     assert len(set(calls)) == len(calls)
     return [calls[r] for r in row]
 
@@ -144,7 +146,8 @@ def test_a_host_call_names_what_arguments_leave_open():
 def test_equal_calls_share_a_row():
     """Calls that say the same are one row of the table."""
     built = trace([run(SENDRECV, i, 10 + i, 11 + i, comm=CommArgs(op="send", dst=1)) for i in range(3)])
-    calls, row = describe(built, gather(built)[1])
+    talk = describe(built, gather(built)[1])
+    calls, row = talk.calls, talk.row
     assert calls == (CommArgs(op="send", dst=1),)
     assert row.tolist() == [0, 0, 0]
 
@@ -170,9 +173,9 @@ def test_gloo_without_a_gpu():
 )  # fmt: skip
 def test_bytes(dtype, elements, size):
     """Bytes are elements times the width of the type; -1 where either is unknown."""
-    assert bytes_of([CommArgs(dtype=dtype, elements=elements)], [0, 0]).tolist() == [size, size]
+    assert size_of(CommArgs(dtype=dtype, elements=elements)) == size
 
 
 def test_no_calls_no_bytes():
     """Nothing has no size."""
-    assert bytes_of([], []).tolist() == []
+    assert Talk(Units.empty(), (), np.empty(0, np.int64)).bytes.tolist() == []
