@@ -72,9 +72,17 @@ def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES) ->
 
 
 def _matches(family: Family, shape: Shape, found: Found) -> list[Match]:
-    """The variants of a schedule that fit best, usual first; one rank sifts them, as there can be hundreds."""
+    """The variants of a schedule that fit best, usual first; one rank sifts them, as there can be thousands."""
     scout = min(found)
-    scored = [(_likeness(found[scout], order_of(scout)), order_of) for order_of in family.variants(shape)]
+    scored = []
+    for order_of in family.variants(shape):
+        order = order_of(scout)
+        score = _likeness(found[scout], order)
+        if score == 1 and all(found[rank] == order_of(rank) for rank in found):
+            return [Match(family, found, 1.0)]
+        scored.append((score, order_of))
+        if 2 * min(len(found[scout]), len(order)) < FLOOR * (len(found[scout]) + len(order)):
+            break  # orders of this shape are equally long, so that none of the others can fit either
     top = max(score for score, _ in scored)
     sifted = [{rank: order_of(rank) for rank in found} for score, order_of in scored if score == top]
     matches = [Match(family, e, sum(_likeness(found[r], e[r]) for r in found) / len(found)) for e in sifted]

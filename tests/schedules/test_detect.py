@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -282,3 +283,20 @@ def test_departures_explain_everything(pipeline, random):
     assert differences(expected, expected) == []
     assert all(d.found is None or str(found[d.position]) == d.found for d in departures)
     assert all(d.expected != d.found for d in departures)
+
+
+@pytest.mark.parametrize("held", [12, None], ids=["much too short", "whole"])
+def test_variants_that_cannot_matter_are_not_built(held):
+    """Of a schedule's thousands, one tells that an order is much too short, and none is asked after one that fits."""
+    shape, asked = Shape(2, 600, 2), []
+    interleaved = find("interleaved-1f1b")
+
+    def variants(given):
+        for order_of in interleaved.variants(given):
+            asked.append(order_of)
+            yield order_of
+
+    found = {0: next(iter(interleaved.variants(shape)))(0)[:held]}
+    verdict = detect(found, shape, [replace(interleaved, variants=variants)])
+    assert len(asked) == 1
+    assert (verdict.best is None) == (held is not None)
