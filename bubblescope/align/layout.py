@@ -13,6 +13,7 @@ import numpy as np
 
 from bubblescope.align.unnamed import by_counting, grids, in_order, line, shortage
 from bubblescope.errors import UsageError
+from bubblescope.model.actions import Kind
 from bubblescope.model.groups import Purpose, purpose
 from bubblescope.model.job import Pipeline, Plan
 from bubblescope.model.options import Options
@@ -44,13 +45,20 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         pipelines = _with_partners(lanes, groups, options.tp or 1)
     pp = max((len(p) for p in pipelines), default=1)
     evident = _evident_depth(timelines, world) if source == "stated" else None
+    degrees = _completed(world, pp, degree, pipelines)
+    untold = (
+        source != "stated"
+        and len(pipelines) > 1
+        and not any(degree[name] for name in ("tp", "dp", "cp"))
+        and any(map(_shares_forwards, timelines.values()))
+    )
     return Plan(
         world_size=world,
         pp=pp,
         source=source,
         pipelines=pipelines,
-        findings=(*_conflicts(groups, options, pipelines, evident), *_assumption(source)),
-        **_completed(world, pp, degree, pipelines),
+        findings=(*_conflicts(groups, options, pipelines, evident), *_assumption(source), *_beside(pipelines, untold)),
+        **(degrees if not untold else {**degrees, "tp": None, "dp": None}),
     )
 
 
@@ -87,7 +95,8 @@ def _by_description(groups: Groups) -> tuple[Pipeline, ...]:
             for peer in group.get(kind, ()):
                 position.setdefault(peer, position.get(rank, 0))
         joined = _join(joined, {rank, *(r for kind in ("pp", "tp", "cp") for r in group.get(kind, ()))})
-    return tuple(_by_position(ranks, position) for ranks in sorted(joined, key=min))
+    # A rank that no such group holds is in no pipeline.
+    return tuple(_by_position(ranks, position) for ranks in sorted(joined, key=min) if ranks & position.keys())
 
 
 def _join(sets: list[set[int]], new: set[int]) -> list[set[int]]:
@@ -228,6 +237,22 @@ def _assumption(source: str) -> tuple[Finding, ...]:
         "state --pp, --tp and --dp if that is wrong"
     )
     return (Finding("layout-assumed", "warning", message),)
+
+
+def _shares_forwards(timeline: RankTimeline) -> bool:
+    """Whether a forward asks for a collective, as every tensor-parallel one does and no replica's has to."""
+    asked = timeline.collectives.action
+    return bool(np.any(timeline.actions.kind[asked[asked >= 0]] == Kind.F))
+
+
+def _beside(pipelines: Sequence[Pipeline], untold: bool) -> tuple[Finding, ...]:
+    if not untold:
+        return ()
+    message = (
+        f"nothing tells whether the {len(pipelines)} pipelines found are replicas or tensor-parallel partners; "
+        "each is measured by itself; state --tp or --dp to settle it"
+    )
+    return (Finding("replicas-assumed", "info", message),)
 
 
 def _completed(

@@ -5,8 +5,8 @@ a backward); the two ends are short of half of that for every micro-batch. So th
 short count the pipelines, and how short they are counts the chunks a rank.
 
 Frameworks put the stages of a pipeline either far apart (Megatron, DeepSpeed, torchtitan: rank s·d+k
-is stage s of pipeline k) or side by side. Labels decide between them, or else time: the first
-forward of a stage starts after that of the stage before.
+is stage s of pipeline k) or side by side. Labels decide between them, or else which ends send
+first, or else time: the first forward of a stage starts after that of the stage before.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def by_counting(timelines: Timelines, world: int) -> tuple[Pipeline, ...] | None
         return None
     forwards = grids(world, depth)
     backwards = (tuple(tuple(reversed(p)) for p in layout) for layout in forwards)
-    return max((*forwards, *backwards), key=lambda layout: _fit(timelines, layout))
+    return max((*forwards, *backwards), key=lambda layout: (_opening(timelines, layout), _fit(timelines, layout)))
 
 
 def chunks(timelines: Timelines) -> int | None:
@@ -95,10 +95,26 @@ def _mean_start(timeline: RankTimeline) -> float:
 
 def _first_source(timeline: RankTimeline) -> int | None:
     """Whom the first message of most steps comes from; None where it is a send."""
-    m = timeline.messages
-    _, rows = np.unique(m.step, return_index=True)
-    sources = [int(m.peer[row]) if m.direction[row] == Messages.RECV else None for row in rows]
+    m = _first_messages(timeline)
+    sources = [int(peer) if way == Messages.RECV else None for peer, way in zip(m.peer, m.direction, strict=True)]
     return max(set(sources), key=sources.count, default=None)
+
+
+def _opens_with(timeline: RankTimeline) -> int | None:
+    """The direction of the first message of most steps."""
+    ways = _first_messages(timeline).direction.tolist()
+    return max(set(ways), key=ways.count, default=None)
+
+
+def _first_messages(timeline: RankTimeline) -> Messages:
+    """The first message of each step."""
+    return timeline.messages.take(np.unique(timeline.messages.step, return_index=True)[1])
+
+
+def _opening(timelines: Timelines, layout: Sequence[Pipeline]) -> int:
+    """At how many ends of these pipelines the first message is what theory says: no clock has a part in it."""
+    heads = sum(_opens_with(timelines[pipeline[0][0]]) == Messages.SEND for pipeline in layout)
+    return heads + sum(_opens_with(timelines[pipeline[-1][0]]) == Messages.RECV for pipeline in layout)
 
 
 def _fit(timelines: Timelines, layout: Sequence[Pipeline]) -> int:

@@ -73,26 +73,33 @@ def _lateness(view: RankView) -> Times:
 
 
 def _unnamed(found: Study) -> Finding | None:
-    """Communication inside actions that may be the stage's own: without its group's purpose it counts as bubble."""
-    exposed = sum(_unnamed_time(view) for view in found.views.values())
-    total = sum(step.end - step.start for view in found.views.values() for step in view.steps.values())
+    """Communication of actions that may be the stage's own: without its group's purpose it counts as bubble."""
+    unnamed = {rank: _unnamed_time(view) for rank, view in found.views.items()}
+    exposed = sum(
+        unnamed[rank].common(Spans.of(mine.actions.start.min(keepdims=True), mine.actions.end.max(keepdims=True))).total
+        for step in found.steps
+        for rank, mine in step.steps.items()
+    )
+    total = sum(step.window.length * len(step.steps) for step in found.steps)
     if not total or exposed / total <= UNNAMED:
         return None
     message = (
-        f"{exposed / total:.0%} of the time is communication inside forwards and backwards, of groups whose purpose "
-        "the traces do not tell: if it is tensor, context or expert parallelism, the bubble is that much smaller. "
-        "Give the groups a description (group_desc of torch.distributed.new_group)"
+        f"{exposed / total:.0%} of the pipeline's time is communication of forwards and backwards, of groups whose "
+        "purpose the traces do not tell: if it is tensor, context or expert parallelism, the bubble is that much "
+        "smaller. Give the groups a description (group_desc of torch.distributed.new_group)"
     )
     return Finding("unnamed-communication", "warning", message)
 
 
-def _unnamed_time(view: RankView) -> int:
+def _unnamed_time(view: RankView) -> Spans:
+    """When nothing ran but collectives that actions asked for, or fused messages inside actions, and none says why."""
     timeline = view.timeline
-    shared, actions = timeline.collectives, Spans.of(timeline.actions.start, timeline.actions.end)
+    shared, sent, actions = timeline.collectives, timeline.messages, timeline.actions
     nameless = shared.take((shared.action >= 0) & serving(timeline.calls, shared.call, {None}))
-    unclear = timeline.messages.take(timeline.messages.direction == Messages.EITHER)
-    candidates = Spans.join((Spans.of(nameless.start, nameless.end), Spans.of(unclear.start, unclear.end)))
-    return candidates.common(actions).minus(view.lanes.busy).total
+    unclear = sent.direction == Messages.EITHER
+    fused, known = (Spans.of(m.start, m.end) for m in (sent.take(unclear), sent.take(~unclear)))
+    inside = fused.common(Spans.of(actions.start, actions.end))
+    return Spans.join((Spans.of(nameless.start, nameless.end), inside)).minus(view.lanes.busy).minus(known)
 
 
 def _impossible(found: Study) -> Finding | None:

@@ -38,6 +38,9 @@ def find(
 ) -> Marks:
     """Steps as the profiler marked them, else cut where something comes again, else all as one.
 
+    Marks that cut through the pipeline still number the steps: they may be a little late on all ranks,
+    and only some have work in that moment.
+
     Args:
         trace: the rank's trace.
         units: all that ran.
@@ -55,7 +58,9 @@ def find(
         return Marks.empty()
     cuts = recurrences if len(recurrences) else _optimizer_ends(trace)
     end = int(known.max()) + 1 if trace.on_gpu else int(units.end.max())
-    return _split_at(cuts, min([int(known.min()), *begun[:1].tolist()]), end)
+    pieces = _split_at(cuts, min([int(known.min()), *begun[:1].tolist()]), end)
+    active = np.isin(np.arange(len(pieces)), rows_at(pieces, begun))  # before and after them lie the recording's ends
+    return _numbered_by(marked, pieces.take(active) if active.any() else pieces)
 
 
 def _profiler_steps(trace: RankTrace) -> Marks:
@@ -82,6 +87,14 @@ def _split_at(cuts: Times, start: int, end: int) -> Marks:
     """[start, end) cut at the given moments; steps are numbered from 0."""
     edges = np.unique(np.concatenate(([start], cuts[(cuts > start) & (cuts < end)], [end])))
     return Marks(np.arange(len(edges) - 1), edges[:-1], edges[1:])
+
+
+def _numbered_by(marked: Marks, pieces: Marks) -> Marks:
+    """Pieces counted on from the mark that most of the first one lies in; left as they are without marks."""
+    if not len(marked):
+        return pieces
+    shared = np.minimum(marked.end, pieces.end[0]) - np.maximum(marked.start, pieces.start[0])
+    return pieces.replace(number=np.arange(len(pieces)) + marked.number[shared.argmax()])
 
 
 def rows_of(marks: Marks, units: Units) -> Ints:

@@ -165,6 +165,27 @@ def test_ranks_with_the_same_stages_are_replicas():
     assert plan_of(*ranks, tp=2).pipelines == (((0, 1), (2, 3)),)
 
 
+@pytest.mark.parametrize(("asks", "dp"), [("0F0", None), ("0B0", 2)], ids=["forwards", "backwards"])
+def test_collectives_in_forwards_leave_open_what_the_pipelines_are(asks, dp):
+    """A replica's forward has nothing to reduce, a tensor-parallel one has: undescribed, both degrees are unknown."""
+    ranks = [
+        timeline(
+            r, actions=[(f"{s}F0", 0, 9), (f"{s}B0", 9, 20)], collectives=[("", 2, 3, asks.replace("0", str(s), 1))]
+        )
+        for r, s in enumerate((0, 0, 1, 1))
+    ]
+    found = plan_of(*ranks)
+    assert found.dp == dp
+    assert [f.code for f in found.findings] == ([] if dp else ["replicas-assumed"])
+
+
+def test_a_rank_that_no_group_holds_is_in_no_pipeline():
+    """A rank beside the pipelines, with no group of its own, is not placed."""
+    groups = [group("1", "mesh_pp", 0, 1)]
+    found = plan_of(timeline(0, groups=groups), timeline(1, groups=groups), timeline(2))
+    assert found.pipelines == (((0,), (1,)),)
+
+
 def test_a_missing_stage_keeps_its_rank():
     """Stages whose ranks are not there keep their positions, and the ranks that the layout of the others gives them."""
     found = plan_of(staged(0, 0), staged(3, 3))
@@ -226,6 +247,14 @@ def test_messages_without_peers_are_counted():
     assert apart.pipelines == (((0,), (2,)), ((1,), (3,)))
     beside = plan_of(timeline(0, **first), timeline(1, **last), timeline(2, **first), timeline(3, **last))
     assert beside.pipelines == (((0,), (1,)), ((2,), (3,)))
+
+
+def test_which_end_is_first_needs_no_clock():
+    """The rank that sends first is the first stage, however late its clock says that it began."""
+    first = {"actions": [("?F0", 50, 60), ("?B0", 90, 99)], "messages": [("send ?", 60, 62), ("recv ?", 61, 90)]}
+    last = {"actions": [("?F0", 12, 20), ("?B0", 20, 38)], "messages": [("recv ?", 1, 12), ("send ?", 38, 40)]}
+    assert plan_of(timeline(0, **first), timeline(1, **last)).pipelines == (((0,), (1,)),)
+    assert plan_of(timeline(1, **first), timeline(0, **last)).pipelines == (((1,), (0,)),)
 
 
 def test_no_messages_no_pipeline():

@@ -57,6 +57,14 @@ def test_communication_that_nobody_names_is_noticed(tmp_path):
     assert report.quality.verdict == "degraded"
 
 
+@pytest.mark.parametrize(
+    "more", [{"kernels": 1}, {"optimizer_ns": 2_000_000_000}], ids=["at the end", "long optimizer"]
+)
+def test_communication_that_ends_an_action_is_noticed_too(tmp_path, more):
+    """An all-reduce behind the last kernel lies between two actions, and a long optimizer does not make it less."""
+    assert "unnamed-communication" in codes(found(tmp_path, t=2, pg_desc="undefined", **more))
+
+
 def test_a_first_stage_without_backward_keeps_its_window(tmp_path):
     """Frozen layers on stage 0: its last forward is not the end of the pipeline, and no bubble is below 0."""
     for path in write(Job(**SMALL), tmp_path):

@@ -60,6 +60,16 @@ def test_marks_beat_everything_else():
     assert marks_of(built, again=[30]) == [(1, 0, 100)]
 
 
+def test_marks_that_cut_through_the_pipeline_still_number_the_steps():
+    """Marks a little late on all ranks tear only those that begin at once: all must count alike."""
+    marks = [note("ProfilerStep#4", 12, 100), note("ProfilerStep#5", 112, 200)]
+    ends = [note(OPTIMIZER, at, at + 10) for at in (80, 180)]
+    built = trace(*marks, *ends, op("aten::mm", 10, 70), op("aten::mm", 110, 170), op("aten::sum", 195, 198))
+    torn = steps.find(built, units_of(built), np.array([], np.int64), np.array([10, 110]), lambda _: True)
+    assert torn.number.tolist() == [4, 5]
+    assert torn.end.tolist() == [90, 190]
+
+
 def test_a_recurrence_cuts():
     """Without marks a step begins where a named action comes again, and the optimizer does not cut."""
     built = trace(note(OPTIMIZER, 40, 45), op("aten::mm", 10, 20), op("aten::mm", 60, 70))
