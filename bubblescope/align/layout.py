@@ -13,7 +13,6 @@ import numpy as np
 
 from bubblescope.align.unnamed import by_counting, grids, in_order, line, shortage
 from bubblescope.errors import UsageError
-from bubblescope.model.actions import Kind
 from bubblescope.model.groups import Purpose, purpose
 from bubblescope.model.job import Pipeline, Plan
 from bubblescope.model.options import Options
@@ -50,7 +49,7 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         source != "stated"
         and len(pipelines) > 1
         and not any(degree[name] for name in ("tp", "dp", "cp"))
-        and any(map(_shares_forwards, timelines.values()))
+        and any(len(timeline.unclear_collectives()) for timeline in timelines.values())
     )
     return Plan(
         world_size=world,
@@ -237,12 +236,6 @@ def _assumption(source: str) -> tuple[Finding, ...]:
         "state --pp, --tp and --dp if that is wrong"
     )
     return (Finding("layout-assumed", "warning", message),)
-
-
-def _shares_forwards(timeline: RankTimeline) -> bool:
-    """Whether a forward asks for a collective, as every tensor-parallel one does and no replica's has to."""
-    asked = timeline.collectives.action
-    return bool(np.any(timeline.actions.kind[asked[asked >= 0]] == Kind.F))
 
 
 def _beside(pipelines: Sequence[Pipeline], untold: bool) -> tuple[Finding, ...]:

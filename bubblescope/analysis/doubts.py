@@ -8,7 +8,6 @@ from bubblescope.align.pairs import UNKNOWN
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.study import Study
 from bubblescope.model.columns import Times
-from bubblescope.model.groups import serving
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import Finding
@@ -92,14 +91,12 @@ def _unnamed(found: Study) -> Finding | None:
 
 
 def _unnamed_time(view: RankView) -> Spans:
-    """When nothing ran but collectives that actions asked for, or fused messages inside actions, and none says why."""
+    """When no work ran beside collectives that may be the stage's own, or fused messages inside actions."""
     timeline = view.timeline
-    shared, sent, actions = timeline.collectives, timeline.messages, timeline.actions
-    nameless = shared.take((shared.action >= 0) & serving(timeline.calls, shared.call, {None}))
-    unclear = sent.direction == Messages.EITHER
-    fused, known = (Spans.of(m.start, m.end) for m in (sent.take(unclear), sent.take(~unclear)))
-    inside = fused.common(Spans.of(actions.start, actions.end))
-    return Spans.join((Spans.of(nameless.start, nameless.end), inside)).minus(view.lanes.busy).minus(known)
+    nameless = timeline.unclear_collectives()
+    fused = timeline.messages.take(timeline.messages.direction == Messages.EITHER)
+    inside = Spans.of(fused.start, fused.end).common(Spans.of(timeline.actions.start, timeline.actions.end))
+    return Spans.join((Spans.of(nameless.start, nameless.end), inside)).minus(view.lanes.busy)
 
 
 def _impossible(found: Study) -> Finding | None:

@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.groups import IN_STAGE, serving
 from bubblescope.model.spans import Spans
@@ -118,6 +119,16 @@ class RankTimeline:
         """Collectives that an action asked for as part of its stage's own computation."""
         c = self.collectives
         return c.take((c.action >= 0) & serving(self.calls, c.call, IN_STAGE))
+
+    def unclear_collectives(self) -> Collectives:
+        """Collectives of undescribed groups that may be the stage's own computation too.
+
+        Where no forward asked for one there are none: tensor, context and expert parallelism
+        communicate in every forward, while what a replica reduces are gradients.
+        """
+        c = self.collectives
+        asked = c.take((c.action >= 0) & serving(self.calls, c.call, {None}))
+        return asked if np.any(self.actions.kind[asked.action] == Kind.F) else Collectives.empty()
 
     def self_check(self) -> None:
         """Raise ValueError unless actions are ordered and every action's work lies inside it."""
