@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bubblescope.align.pairs import UNKNOWN
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.study import Study
-from bubblescope.model.columns import Times
+from bubblescope.model.columns import Bools, Times
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import Finding
@@ -18,6 +20,8 @@ CLOCK_ERROR = 0.01
 """Share of the window beyond which messages that arrive before they are sent make the numbers degraded."""
 UNNAMED = 0.02
 """Share of the window beyond which communication inside actions that nobody explains does."""
+ALONE = 0.5
+"""Share of the messages beyond which those without a partner do: as they go by order, one lost leaves many alone."""
 SLACK = 0.005
 """Share of the window by which a replay may exceed the run: durations are rounded, orders are means."""
 
@@ -26,7 +30,7 @@ def doubts(found: Study) -> tuple[Finding, ...]:
     """Everything about a study that cannot be, or that hides work; none of it should be there."""
     if not found.piped:
         return ()
-    noticed = (_apart(found), _early(found), _unnamed(found), _impossible(found))
+    noticed = (_apart(found), _early(found), _alone(found), _unnamed(found), _impossible(found))
     return tuple(finding for finding in noticed if finding is not None)
 
 
@@ -69,6 +73,33 @@ def _lateness(view: RankView) -> Times:
     paired = (messages.direction == Messages.RECV) & (other != UNKNOWN)
     late: Times = other[paired] - messages.end[paired]
     return late
+
+
+def _alone(found: Study) -> Finding | None:
+    """Most messages without a partner in complete steps, and no schedule fits: they are not what they are taken for.
+
+    Either alone is ordinary: one kernel may hold a send and a receive and tell of one of them, and
+    not every schedule is known.
+    """
+    job, known = found.job, found.schedule is not None and found.schedule.family is not None
+    if len(job.timelines) < job.plan.world_size or job.untold_chunks or known:
+        return None
+    partnered = np.concatenate([_partnered(view, found.used) for view in found.views.values()])
+    if not len(partnered) or np.mean(~partnered) <= ALONE:
+        return None
+    message = (
+        f"{np.mean(~partnered):.0%} of the messages have no partner and no schedule fits, with every rank recorded: "
+        "ranks are laid out wrongly, actions wrongly told apart, or these are no messages between stages (a ring of "
+        "context-parallel ranks); state --pp and --tp, label the actions, or give the groups a description"
+    )
+    return Finding("contradiction", "warning", message)
+
+
+def _partnered(view: RankView, used: Sequence[int]) -> Bools:
+    """For each message of the used steps, whether its other half was found."""
+    rows = np.flatnonzero(np.isin(view.timeline.steps.number, used))
+    found: Bools = view.pairing.other[np.isin(view.timeline.messages.step, rows)] != UNKNOWN
+    return found
 
 
 def _unnamed(found: Study) -> Finding | None:

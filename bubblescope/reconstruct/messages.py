@@ -39,14 +39,16 @@ def beside(posted: Messages, host: Times, ranges: Ranges, step: Ints) -> Ints:
     """The step of each message: that of the action in which the host posted it.
 
     Between two actions a receive goes with the next one and a send with the last one, whatever a mark
-    says; where there is none, and for a message of unknown direction, the mark decides.
+    says; where there is none, for a message of unknown direction, and in a step of which no action is
+    known (an evaluation without labels), the mark decides.
     """
     inside = owners(ranges.start, ranges.end, host)
     following = np.searchsorted(ranges.start, host, "left")
     neighbour = np.where(posted.direction == Messages.RECV, following, following - 1)
     neighbour[posted.direction == Messages.EITHER] = NONE
     row = np.where(inside >= 0, inside, neighbour)
-    known = (row >= 0) & (row < len(ranges)) & (host != NO_HOST)
+    acted = np.isin(posted.step, step) | (posted.step == NONE)
+    known = (row >= 0) & (row < len(ranges)) & (host != NO_HOST) & acted
     result: Ints = posted.step.copy()
     result[known] = step[row[known]]
     return result

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from bubblescope.engine import analyze
+from bubblescope.model.options import Options
 from tests.generator import Job, write
 
 SMALL = {"schedule": "1f1b", "p": 2, "m": 4, "steps": 2, "labels": "pp", "p2p_ns": 200_000}
@@ -48,6 +49,28 @@ def test_messages_that_arrive_before_they_are_sent_are_noticed(tmp_path):
 def test_a_small_disagreement_of_clocks_is_forgiven(tmp_path):
     """Half a percent of the window changes nothing that is shown."""
     assert "clock-uncertain" not in codes(found(tmp_path, skew_ns=(500_000, 0)))
+
+
+def test_lost_messages_alone_raise_no_doubt(tmp_path):
+    """With no receive in any file the order of the actions still fits a schedule."""
+    for path in write(Job(**SMALL), tmp_path):
+        document = orjson.loads(gzip.decompress(path.read_bytes()))
+        document["traceEvents"] = [e for e in document["traceEvents"] if not is_receive(e)]
+        path.write_bytes(gzip.compress(orjson.dumps(document)))
+    report = analyze([str(tmp_path)]).report
+    assert "contradiction" not in codes(report)
+    assert "unpaired-p2p" in {f.code for f in report.quality.findings}
+
+
+def is_receive(event):
+    """Whether an event of the generator is the kernel of a receive."""
+    return event.get("cat") == "kernel" and event["args"].get("Collective name") == "recv"
+
+
+def test_a_layout_that_leaves_messages_alone_is_noticed(tmp_path):
+    """Four stages stated to be two pipelines of two: no message has a partner, and nothing fits."""
+    write(Job(**(SMALL | {"p": 4})), tmp_path)
+    assert "contradiction" in codes(analyze([str(tmp_path)], Options(pp=2)).report)
 
 
 def test_communication_that_nobody_names_is_noticed(tmp_path):

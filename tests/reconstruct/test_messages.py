@@ -128,6 +128,16 @@ def test_messages_know_their_step():
     }  # fmt: skip
 
 
+def test_messages_of_a_step_without_actions_stay_in_it():
+    """An evaluation that nobody labelled has messages and no known action: they do not go to the steps beside it."""
+    result = told(
+        note("ProfilerStep#1", 0, 20), note("ProfilerStep#2", 20, 30), note("ProfilerStep#3", 30, 50),
+        note("PP:0F0", 1, 10), run("gemm", 2, 3, 4), note("PP:0F0", 31, 40), run("gemm", 32, 33, 34),
+        send(22, 23, 24), recv(27, 28, 29),
+    )  # fmt: skip
+    assert result.messages.step.tolist() == [1, 1]
+
+
 def test_collectives_know_who_asked():
     """A collective launched inside an action's range belongs to it; others to nobody."""
     reduce = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
