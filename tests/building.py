@@ -237,7 +237,7 @@ def timeline(
 
     Args:
         rank: its rank.
-        actions: ("0F0", start, end).
+        actions: ("0F0", start, end), or ("(0F1;1B0)", start, turn, end) for two that overlap under one label.
         messages: ("send 1", start, end), or ("recv 0 1F0", start, end) where a label names the action;
             the peer is "?" where nothing tells it.
         collectives: ("tp", start, end, "0F0"): the group's description and the action that asked for it.
@@ -246,11 +246,12 @@ def timeline(
         world: the world size that its file states.
         absolute: whether its times count from the epoch.
     """
-    acts = [(start, end, *(step or [0]), *_ids(text)) for text, start, end, *step in actions]
+    parts = [(part, row) for row in actions for part in _parts(*row)]
+    acts = [(*part, _in_block(row, actions)) for part, row in parts]
     ends = [row[2] for block in (actions, messages, collectives) for row in block]
     descriptions = [row[0] for row in collectives]
     calls = (CommArgs(op="send"), *(CommArgs(op="all_reduce", description=d) for d in descriptions))
-    texts = [row[0] for row in actions]
+    texts = [row[0].strip("()").split(";")[0] for _, row in parts]
     shared = [
         (start, end, texts.index(asked[0]) if asked else -1, 0, 1 + i, -1)
         for i, (_, start, end, *asked) in enumerate(collectives)
@@ -273,18 +274,32 @@ def timeline(
     return built
 
 
-def _ids(text: str) -> tuple[int, int, int]:
-    """(kind, stage, micro-batch) of `0F0`."""
-    match = re.fullmatch(r"(\d+|\?)([FBIW])(\d+|\?)", text)
+def _parts(text: str, *moments: int) -> list[tuple[int, ...]]:
+    """Start, end, step and ids of an action, or of the two of a block."""
+    if not text.startswith("("):
+        start, end, step = (*moments, 0)[:3]
+        return [(start, end, step, *_ids(text))]
+    start, turn, end, step = (*moments, 0)[:4]
+    first, second = text.strip("()").split(";")
+    return [(start, turn, step, *_ids(first)), (turn, end, step, *_ids(second))]
+
+
+def _in_block(row: tuple, rows: Sequence[tuple]) -> int:
+    return rows.index(row) if row[0].startswith("(") else -1
+
+
+def _ids(text: str) -> tuple[int, int, int, int]:
+    """(kind, stage, micro-batch, slice) of `0F0` or `0F0.1`."""
+    match = re.fullmatch(r"(\d+|\?)([FBIW])(\d+|\?)(?:\.(\d+))?", text)
     assert match, text
-    stage, microbatch = (-1 if x == "?" else int(x) for x in (match[1], match[3]))
-    return int(Kind[match[2]]), stage, microbatch
+    stage, microbatch, part = (-1 if x in {"?", None} else int(x) for x in (match[1], match[3], match[4]))
+    return int(Kind[match[2]]), stage, microbatch, part
 
 
 def _message(text: str, start: int, end: int, step: int = 0) -> tuple[int, ...]:
     word, peer, *label = text.split()
     direction = {"send": Messages.SEND, "recv": Messages.RECV, "either": Messages.EITHER}[word]
-    ids = _ids(label[0]) if label else (-1, -1, -1)
+    ids = _ids(label[0]) if label else (-1, -1, -1, -1)
     return (start, end, step, direction, -1 if peer == "?" else int(peer), -1, 0, *ids)
 
 
@@ -307,14 +322,15 @@ def job(
     )
 
 
-def _text(stage: int, kind: int, microbatch: int) -> str:
-    return f"{'?' if stage < 0 else stage}{Kind(kind).name}{'?' if microbatch < 0 else microbatch}"
+def _text(stage: int, kind: int, microbatch: int, part: int = -1) -> str:
+    tail = "" if part < 0 else f".{part}"
+    return f"{'?' if stage < 0 else stage}{Kind(kind).name}{'?' if microbatch < 0 else microbatch}{tail}"
 
 
 def actions_of(timeline: RankTimeline) -> list[tuple[str, int, int]]:
     """("0F0", start, end) of every action, in their order."""
     a = timeline.actions
-    names = map(_text, a.stage.tolist(), a.kind.tolist(), a.microbatch.tolist())
+    names = map(_text, a.stage.tolist(), a.kind.tolist(), a.microbatch.tolist(), a.slice.tolist())
     return list(zip(names, a.start.tolist(), a.end.tolist(), strict=True))
 
 
@@ -328,10 +344,14 @@ def work_of(timeline: RankTimeline) -> list[tuple[str, int, int]]:
 def messages_of(timeline: RankTimeline) -> list[tuple[str, int, int]]:
     """("send 1 0F0", start, end) of every message, in the order in which they were posted."""
     m = timeline.messages
-    rows = zip(*(getattr(m, c).tolist() for c in ("direction", "peer", "stage", "kind", "microbatch")), strict=True)
+    rows = zip(
+        *(getattr(m, c).tolist() for c in ("direction", "peer", "stage", "kind", "microbatch", "slice")), strict=True
+    )
     texts = [
-        " ".join([("send", "recv", "either")[d], "?" if peer < 0 else str(peer)] + ([_text(s, k, i)] if k >= 0 else []))
-        for d, peer, s, k, i in rows
+        " ".join(
+            [("send", "recv", "either")[d], "?" if peer < 0 else str(peer)] + ([_text(s, k, i, part)] if k >= 0 else [])
+        )
+        for d, peer, s, k, i, part in rows
     ]
     return list(zip(texts, m.start.tolist(), m.end.tolist(), strict=True))
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from bubblescope.emit import Job, write
 from bubblescope.engine import analyze
 from bubblescope.ingest.chrome import read
 from bubblescope.model.trace import CommArgs
 from bubblescope.reconstruct.calls import size_of
-from tests.generator import Job, write
 
 TINY = Job(p=2, m=3, steps=2, kernels=1, forward_ns=50_000, backward_ns=100_000, p2p_ns=5_000, compress=False)
 ABSURD = [-(2**70), -(2**63), -(2**31) - 1, -2, 2**31 - 1, 2**31, 2**32 + 1, 2**62, 2**63 - 1, 2**63, 2**64, 10**30]

@@ -18,11 +18,11 @@ import pytest
 
 import bubblescope
 from bubblescope import engine
+from bubblescope.emit import Job, write
 from bubblescope.engine import analyze, load, read_rank
 from bubblescope.errors import InputError, UsageError
 from bubblescope.ingest import sources
 from bubblescope.model.options import Options, StepRange
-from tests.generator import Job, write
 
 TINY = Job(p=2, m=3, steps=3, kernels=1, forward_ns=50_000, backward_ns=100_000, optimizer_ns=20_000, p2p_ns=5_000)
 unix = pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")

@@ -10,9 +10,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from bubblescope.emit import Job, write
 from bubblescope.engine import analyze
 from bubblescope.model.report import Report
-from tests.generator import Job, write
 
 JOBS = {
     "labels": Job(

@@ -21,16 +21,16 @@ BELOW = {
     "model": set(),
     "ingest": {"model"},
     "reconstruct": {"model"},
-    "align": {"reconstruct", "model"},
-    "schedules": {"reconstruct", "model"},
-    "analysis": {"align", "schedules", "reconstruct", "model"},
-    "report": {"analysis", "align", "schedules", "reconstruct", "model"},
-    "gate": {"analysis", "align", "schedules", "reconstruct", "model"},
+    "align": {"model"},
+    "schedules": {"model"},
+    "analysis": {"align", "schedules", "model"},
+    "report": {"schedules", "model"},
+    "emit": {"schedules", "model"},
     "engine": {"align", "analysis", "ingest", "reconstruct", "schedules", "model"},
-    "cli": {"engine", "report", "gate", "analysis", "align", "schedules", "reconstruct", "model"},
+    "cli": {"emit", "engine", "report", "schedules", "model"},
     "errors": set(),
     "_version": set(),
-    "": {"engine", "report", "gate", "analysis", "align", "schedules", "reconstruct", "ingest", "model"},
+    "": {"engine", "model"},
 }
 """What each part may import beside itself and what is open to all; the empty name is the package's own front door."""
 

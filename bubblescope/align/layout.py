@@ -131,9 +131,12 @@ def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...]
     """Without descriptions, pipelines of one rank a position: stages in labels, then who sends to whom."""
     stages = {r: held for r, t in timelines.items() if (held := tuple(sorted(set(t.actions.stage.tolist()) - {-1})))}
     talking = [r for r, t in timelines.items() if np.any(t.messages.direction != Messages.EITHER)]
+    near = {r: stage for r in stages if (stage := _near_stage(timelines[r])) is not None}
+    if stages and near.keys() == stages.keys():
+        return _by_stages(near, sum(stages[min(near)]) + 1, world), "labels"
     depth = _depth(stages, world, timelines) if stages else None
     if depth is not None:
-        return _by_stages(stages, depth, world), "labels"
+        return _by_stages({rank: min(held) for rank, held in stages.items()}, depth, world), "labels"
     if not talking:
         return (), "no pipeline messages"
     peers = _by_peers(timelines, talking) if not stages else ()
@@ -143,6 +146,21 @@ def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...]
     if counted is not None:
         return counted, "message counts"
     return (line(range(world)),), ASSUMED
+
+
+def _near_stage(timeline: RankTimeline) -> int | None:
+    """The stage that works on the lower micro-batches, of two that share none: pipelines that run both ways.
+
+    There stage s lies on positions s and p-1-s, and the first half of the micro-batches enters at position 0.
+    """
+    a = timeline.actions
+    stages = np.unique(a.stage[a.stage >= 0]).tolist()
+    if len(stages) != 2:
+        return None
+    first, second = (np.unique(a.microbatch[a.stage == stage]) for stage in stages)
+    if first[-1] < second[0]:
+        return int(stages[0])
+    return int(stages[1]) if second[-1] < first[0] else None
 
 
 def _depth(stages: Mapping[int, tuple[int, ...]], world: int, timelines: Timelines) -> int | None:
@@ -164,18 +182,17 @@ def _depth(stages: Mapping[int, tuple[int, ...]], world: int, timelines: Timelin
     return None if inner or only_first else stages[deepest][0] + 1
 
 
-def _by_stages(stages: Mapping[int, tuple[int, ...]], depth: int, world: int) -> tuple[Pipeline, ...]:
-    """Pipelines whose first chunk of position s is stage s, whether the chunks loop or fold back."""
+def _by_stages(position: Mapping[int, int], depth: int, world: int) -> tuple[Pipeline, ...]:
+    """Pipelines from the position of each rank, the number of its first stage."""
     if depth < 2:
         return ()
-    position = {rank: min(held) for rank, held in stages.items()}
     if world % depth == 0:
         for layout in grids(world, depth):
             placed = {rank: at for pipeline in layout for at, (rank,) in enumerate(pipeline)}
             if all(placed[rank] == at for rank, at in position.items()):
-                return tuple(p for p in layout if any(rank in stages for (rank,) in p))
+                return tuple(p for p in layout if any(rank in position for (rank,) in p))
     # Neither way fits: the k-th ranks of each position are taken to belong together.
-    holders = [[rank for rank in sorted(stages) if position[rank] == at] for at in range(depth)]
+    holders = [[rank for rank in sorted(position) if position[rank] == at] for at in range(depth)]
     return tuple(tuple(tuple(ranks[k : k + 1]) for ranks in holders) for k in range(max(map(len, holders))))
 
 

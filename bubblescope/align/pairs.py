@@ -105,7 +105,7 @@ def _action(timeline: RankTimeline, row: int) -> Action:
     """The action of a row; every kind of backward is one, as far as messages go."""
     actions = timeline.actions
     kind = Kind.F if actions.kind[row] == Kind.F else Kind.B
-    return Action(int(actions.stage[row]), kind, int(actions.microbatch[row]))
+    return Action(int(actions.stage[row]), kind, int(actions.microbatch[row]), int(actions.slice[row]))
 
 
 def _consumer(producer: Action) -> Action:
@@ -131,10 +131,10 @@ def _labelled(timeline: RankTimeline) -> Ints:
     for row in range(len(timeline.actions) - 1, -1, -1):
         rows[int(timeline.actions.step[row]), _action(timeline, row)] = row
     m = timeline.messages
-    labels = zip(m.step.tolist(), m.stage.tolist(), m.kind.tolist(), m.microbatch.tolist(), strict=True)
+    labels = zip(*(ids.tolist() for ids in (m.step, m.stage, m.kind, m.microbatch, m.slice)), strict=True)
     found = [
-        rows.get((step, Action(stage, Kind(min(kind, Kind.B)), i)), NONE) if i >= 0 else NONE
-        for step, stage, kind, i in labels
+        rows.get((step, Action(stage, Kind(min(kind, Kind.B)), i, part)), NONE) if i >= 0 else NONE
+        for step, stage, kind, i, part in labels
     ]
     return np.array(found, np.int64)
 
@@ -158,16 +158,46 @@ def _peers(job: Job, rank: int, place: tuple[int, int], direction: int) -> Ints:
     """For each action the rank on the other end of its input (RECV) or output (SEND), or NONE where that is local."""
     pipeline = job.plan.pipelines[place[0]]
     lane = pipeline[place[1]].index(rank)
-    holder = {stage: position for position, stages in job.placement.items() for stage in stages}
-    actions = job.timelines[rank].actions
+    holders, actions = _Holders(job), job.timelines[rank].actions
     result = np.full(len(actions), NONE)
-    for row, (stage, kind) in enumerate(zip(actions.stage.tolist(), actions.kind.tolist(), strict=True)):
+    for row, (stage, kind, i) in enumerate(
+        zip(actions.stage.tolist(), actions.kind.tolist(), actions.microbatch.tolist(), strict=True)
+    ):
         upstream = (kind == Kind.F) == (direction == Messages.RECV)
-        position = None if kind == Kind.W else holder.get(stage - 1 if upstream else stage + 1)
+        position = None if kind == Kind.W else holders.of(stage - 1 if upstream else stage + 1, i)
         if position is not None and position != place[1]:
             ranks = pipeline[position] if position < len(pipeline) else ()  # one of several, of unequal length
             result[row] = ranks[min(lane, len(ranks) - 1)] if ranks else NONE
     return result
+
+
+class _Holders:
+    """Which position runs a stage; where pipelines run both ways two hold it, and the micro-batch decides."""
+
+    def __init__(self, job: Job) -> None:
+        self.positions: dict[int, list[int]] = {}
+        for position, stages in sorted(job.placement.items()):
+            for stage in stages:
+                self.positions.setdefault(stage, []).append(position)
+        both = any(len(positions) > 1 for positions in self.positions.values())
+        self.down = _downward(job) if both else set()
+
+    def of(self, stage: int, microbatch: int) -> int | None:
+        """The position, or None where no rank holds the stage."""
+        positions = self.positions.get(stage, [])
+        if len(positions) == 2:
+            return stage if microbatch in self.down else positions[positions[0] == stage]
+        return positions[0] if positions else None
+
+
+def _downward(job: Job) -> set[int]:
+    """The micro-batches that pass stage s on position s."""
+    found: set[int] = set()
+    for rank, (_, position) in job.plan.place_of().items():
+        if rank in job.timelines:
+            actions = job.timelines[rank].actions
+            found |= set(actions.microbatch[actions.stage == position].tolist())
+    return found
 
 
 def _plausible(timeline: RankTimeline, ends: Ints) -> bool:

@@ -11,6 +11,7 @@ from bubblescope.align import clocks, layout
 from bubblescope.align.unnamed import chunks
 from bubblescope.model.job import Job, Plan
 from bubblescope.model.options import Options
+from bubblescope.model.placement import PLACEMENTS
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
@@ -103,12 +104,14 @@ def _in_order(timeline: RankTimeline) -> RankTimeline:
 
 
 def _placement(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> dict[int, tuple[int, ...]]:
-    """Stages of each position, from what ran there; positions nobody recorded follow the loop."""
+    """Stages of each position, from what ran there; those of positions nobody recorded go on as the recorded do."""
     held: dict[int, tuple[int, ...]] = {}
     for rank, (_, position) in plan.place_of().items():
         if rank in timelines and len(timelines[rank].actions):
             held[position] = tuple(sorted(set(timelines[rank].actions.stage.tolist())))
     v = options.virtual or max((len(stages) for stages in held.values()), default=1)
+    ways = [layout(plan.pp, v) for layout in PLACEMENTS]
+    usual = next((w for w in ways if all(set(w[at]) == set(held[at]) for at in held if at < plan.pp)), ways[0])
     for position in range(plan.pp if plan.pipelines else 0):
-        held.setdefault(position, tuple(position + chunk * plan.pp for chunk in range(v)))
+        held.setdefault(position, tuple(sorted(usual[position])))
     return dict(sorted(held.items()))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from bubblescope._version import __version__
-from bubblescope.analysis import communication, missing, quality, stages
+from bubblescope.analysis import causes, communication, missing, quality, stages
 from bubblescope.analysis.doubts import doubts
 from bubblescope.analysis.partition import Window
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
@@ -171,6 +171,8 @@ def _bubble(found: Study, *, trusted: bool) -> report.Bubble:
     whole, owed = found.whole, found.theory
     per_step = [fmean(p.bubble for p in whole if p.step == n) for n in found.used if any(p.step == n for p in whole)]
     measured = fmean(per_step) if per_step else None
+    reasons = causes.ladder(found, measured, owed.formula)
+    left = abs(reasons[-1].share) if reasons else 0.0
     lower, upper = (measured, measured) if measured is not None else missing.interval(found.job, found.steps)
     return report.Bubble(
         measured=measured,
@@ -184,8 +186,8 @@ def _bubble(found: Study, *, trusted: bool) -> report.Bubble:
         ratio_to_ideal=measured / (1 - measured) if measured is not None and measured < 1 else None,
         span=fmean(p.span_bubble for p in whole) if whole else None,
         window_ns=round(fmean(p.window.length for p in whole)) if whole else None,
-        trusted=trusted and measured is not None,
-        causes=(),
+        trusted=trusted and measured is not None and left <= causes.LIMIT,
+        causes=reasons,
     )
 
 

@@ -81,7 +81,8 @@ def _awaited(
     step: RankStep, pairing: Pairing, messages: Messages, received: Ints, sent: Ints
 ) -> Iterator[tuple[int, int]]:
     """(message, action of the step) for every message that the rank had to see through before the action."""
-    yield from zip(received.tolist(), np.searchsorted(step.rows, pairing.action[received]).tolist(), strict=True)
+    at = np.searchsorted(step.rows, pairing.action[received])
+    yield from zip(received.tolist(), step.leaders[at].tolist(), strict=True)
     sends = messages.direction[sent] == Messages.SEND
     moment = np.where(sends, messages.start[sent] + 1, messages.end[sent])
     following = np.searchsorted(step.actions.start, moment, "left")
@@ -114,7 +115,7 @@ def _passed(timeline: RankTimeline, pairing: Pairing) -> tuple[Times, Times, Tim
     received = np.flatnonzero((pairing.action >= 0) & (messages.direction == Messages.RECV))
     input_at = np.full(len(actions), NEVER)
     np.maximum.at(input_at, pairing.action[received], messages.end[received])
-    following = np.searchsorted(actions.start, sent.start, "right")
+    following = np.searchsorted(actions.start, sent.start, "left")
     inside = (following > 0) & (following < len(actions))
     at = following[inside]
     free = np.maximum(np.maximum.accumulate(actions.end)[at - 1], input_at[at])

@@ -62,6 +62,11 @@ class PipelineStep:
         """The order of each position; its first rank speaks for the tensor-parallel others."""
         return {self.position[rank]: self.steps[rank].order for rank in sorted(self.steps, reverse=True)}
 
+    @property
+    def together(self) -> frozenset[Action]:
+        """The actions that ran as one block with the one that follows them."""
+        return frozenset[Action]().union(*(step.together for step in self.steps.values()))
+
     def durations(self) -> dict[Action, float]:
         """Useful nanoseconds of every action, the mean over the ranks that share it."""
         total: dict[Action, list[int]] = {}

@@ -18,9 +18,7 @@ from bubblescope.model.trace import Finding
 
 __all__ = ["judge", "missing_ranks"]
 
-DEGRADING = frozenset(
-    {"unexplained-work", "unlabelled", "lost-kernels", "layout-assumed", "untold-chunks", "unread-labels"}
-)
+DEGRADING = frozenset({"unexplained-work", "unlabelled", "lost-kernels", "layout-assumed", "untold-chunks"})
 """Findings under which no number of the pipeline can be fully trusted."""
 
 EXPLAINED = 0.9

@@ -18,7 +18,8 @@ __all__ = ["RankView", "views"]
 class RankView:
     """A rank's timeline, its steps and gaps by step number, its lanes, the ends of its messages.
 
-    `pipeline` and `position` are None on a rank that is in no pipeline.
+    `pipeline` and `position` are None on a rank that is in no pipeline. `blocking` is whether it sees
+    its sends through before it goes on.
     """
 
     timeline: RankTimeline
@@ -28,6 +29,7 @@ class RankView:
     gaps: dict[int, Gaps]
     lanes: Lanes
     pairing: Pairing
+    blocking: bool
 
 
 def views(job: Job) -> dict[int, RankView]:
@@ -40,5 +42,6 @@ def views(job: Job) -> dict[int, RankView]:
         pipeline, position = place.get(rank, (None, None))
         steps = rank_steps(timeline)
         gaps = find_gaps(timeline, steps, pairings[rank], made[rank], blocking=blocking)
-        result[rank] = RankView(timeline, pipeline, position, steps, gaps, lanes_of(timeline), pairings[rank])
+        lanes = lanes_of(timeline)
+        result[rank] = RankView(timeline, pipeline, position, steps, gaps, lanes, pairings[rank], blocking)
     return result

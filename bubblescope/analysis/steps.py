@@ -45,8 +45,23 @@ class RankStep:
     def order(self) -> Order:
         """The actions in the order of their start."""
         a = self.actions
-        columns = zip(a.stage.tolist(), a.kind.tolist(), a.microbatch.tolist(), strict=True)
-        return tuple(Action(stage, Kind(kind), i) for stage, kind, i in columns)
+        columns = zip(*(ids.tolist() for ids in (a.stage, a.kind, a.microbatch, a.slice)), strict=True)
+        return tuple(Action(stage, Kind(kind), i, part) for stage, kind, i, part in columns)
+
+    @property
+    def together(self) -> frozenset[Action]:
+        """The actions that ran as one block with the one that follows them."""
+        block = self.actions.block
+        first = np.flatnonzero((block[:-1] >= 0) & (block[:-1] == block[1:]))
+        order = self.order if len(first) else ()
+        return frozenset(order[row] for row in first)
+
+    @property
+    def leaders(self) -> Ints:
+        """For each action the first one of its block: all of a block start when the inputs of all are there."""
+        block, row = self.actions.block, np.arange(len(self.rows))
+        follows = np.concatenate((np.zeros(1, bool), (block[1:] >= 0) & (block[1:] == block[:-1])))[: len(row)]
+        return np.maximum.accumulate(np.where(follows, 0, row))
 
     def durations(self) -> Times:
         """Nanoseconds of each action; an instant that several share is divided equally among them."""
@@ -97,12 +112,18 @@ def rows_by(key: Ints, count: int) -> list[Ints]:
 
 
 def microbatches(steps: Iterable[RankStep]) -> int | None:
-    """Micro-batches a step: the number of forwards that a stage runs most often; a tie takes the larger."""
-    counts: Counter[int] = Counter()
-    for step in steps:
-        stages = step.actions.stage[step.actions.kind == Kind.F]
-        counts.update(np.unique(stages, return_counts=True)[1].tolist())
+    """Micro-batches a step: how many a rank's forwards take most often; a tie takes the larger.
+
+    However many stages a rank has, and however many slices a micro-batch: numbers count, not actions.
+    """
+    counts = Counter(len(_forwarded(step)) for step in steps)
+    del counts[0]
     return max(counts, key=lambda m: (counts[m], m), default=None)
+
+
+def _forwarded(step: RankStep) -> Ints:
+    """The micro-batches of a step's forwards."""
+    return np.unique(step.actions.microbatch[step.actions.kind == Kind.F])
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,5 +161,4 @@ def _usual_count(steps: Iterable[RankStep], m: int) -> int:
 
 
 def _has_all_forwards(step: RankStep, m: int) -> bool:
-    stages = np.unique(step.actions.stage)
-    return int(np.sum(step.actions.kind == Kind.F)) == m * len(stages) > 0
+    return len(_forwarded(step)) == m

@@ -18,6 +18,8 @@ __all__ = ["COMMANDS", "LazyGroup", "root"]
 # Name, one line of help; the module bubblescope.cli.NAME holds it as `command`.
 COMMANDS = {
     "analyze": "Measure the bubble of a training run and tell where it comes from.",
+    "simulate": "Simulate a schedule and set it beside its formula.",
+    "explain": "Explain a schedule: its order, its formulas, and what they cost.",
     "schema": "Print the JSON Schema of the report that `analyze --json` writes.",
 }
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from enum import IntEnum
 from typing import NamedTuple
 
-__all__ = ["Action", "Kind", "Order"]
+__all__ = ["WHOLE", "Action", "Kind", "Order", "blocks"]
+
+WHOLE = -1
+"""The slice of an action that works on a whole micro-batch."""
 
 
 class Kind(IntEnum):
@@ -19,23 +23,39 @@ class Kind(IntEnum):
 
 
 class Action(NamedTuple):
-    """One action of a stage and a micro-batch, both counted from 0."""
+    """One action of a stage and a micro-batch, or of one slice of it (2F4.1); all counted from 0."""
 
     stage: int
     kind: Kind
     microbatch: int
+    slice: int = WHOLE
 
     def __str__(self) -> str:
-        return f"{self.stage}{self.kind.name}{self.microbatch}"
+        part = "" if self.slice == WHOLE else f".{self.slice}"
+        return f"{self.stage}{self.kind.name}{self.microbatch}{part}"
 
     @classmethod
     def parse(cls, text: str) -> Action:
-        """Read `2F4`; raises ValueError on anything else."""
-        match = re.fullmatch(r"(\d+)([FBIW])(\d+)", text)
+        """Read `2F4` or `2F4.1`; raises ValueError on anything else."""
+        match = re.fullmatch(r"(\d+)([FBIW])(\d+)(?:\.(\d+))?", text)
         if match is None:
             raise ValueError(f"expected an action like 2F4, found {text!r}")
-        return cls(int(match[1]), Kind[match[2]], int(match[3]))
+        stage, kind, microbatch, part = match.groups()
+        return cls(int(stage), Kind[kind], int(microbatch), WHOLE if part is None else int(part))
 
 
 Order = tuple[Action, ...]
 """The actions of one rank in the order in which it runs them."""
+
+
+def blocks(order: Order, together: Collection[Action]) -> tuple[tuple[Action, ...], ...]:
+    """The actions of a rank, each by itself or with the one behind it, if it is one of those that run together."""
+    found: list[tuple[Action, ...]] = []
+    joined = False
+    for action in order:
+        if joined:
+            found[-1] += (action,)
+        else:
+            found.append((action,))
+        joined = action in together
+    return tuple(found)

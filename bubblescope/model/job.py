@@ -73,4 +73,4 @@ class Job:
     @property
     def last_stage(self) -> int:
         """Number of the last stage of the whole pipeline."""
-        return self.plan.pp * self.virtual - 1
+        return max((max(stages, default=0) for stages in self.placement.values()), default=0)

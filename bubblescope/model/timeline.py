@@ -45,13 +45,16 @@ class Steps(Timed):
 class Actions(Timed):
     """Actions in order of their start. `step` is the row of `Steps`; `stage` is -1 where only the layout tells it.
 
-    `start` and `end` are those of the work itself, not of the label or launch.
+    `start` and `end` are those of the work itself, not of the label or launch. `slice` is -1 for a
+    whole micro-batch. Actions that ran under one label, overlapped, share a `block`; -1 is alone.
     """
 
     step: Ints = column(np.int32)
     kind: Ints = column(np.int8)
     stage: Ints = column(np.int32)
     microbatch: Ints = column(np.int32)
+    slice: Ints = column(np.int32)
+    block: Ints = column(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,7 @@ class Work(Timed):
 class Messages(Timed):
     """This rank's halves of point-to-point transfers, in the order in which they were posted.
 
-    `direction` is SEND, RECV or EITHER; `kind`, `stage`, `microbatch` name the action that
+    `direction` is SEND, RECV or EITHER; `kind`, `stage`, `microbatch`, `slice` name the action that
     produces (send) or awaits (recv) it, where a label says so; `peer` is a global rank.
     """
 
@@ -81,6 +84,7 @@ class Messages(Timed):
     kind: Ints = column(np.int8)
     stage: Ints = column(np.int32)
     microbatch: Ints = column(np.int32)
+    slice: Ints = column(np.int32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,19 +27,29 @@ class Ranges(Columns):
     kind: Ints = column(np.int8)
     stage: Ints = column(np.int32)
     microbatch: Ints = column(np.int32)
+    slice: Ints = column(np.int32)
+    block: Ints = column(np.int32)
     link: Ints = column(np.int64)
 
 
-def from_labels(labels: Labels) -> Ranges:
-    """Ranges that somebody named."""
+def from_labels(labels: Labels, turns: Times) -> Ranges:
+    """Ranges that somebody named; one that names a forward and a backward is parted where the backward starts.
+
+    `turns` are the moments at which backward operators start, sorted. Without any inside such a range
+    nothing tells the two apart, and each gets half of it.
+    """
+    start, end = labels.start.copy(), labels.end.copy()
+    first = np.flatnonzero((labels.block[:-1] >= 0) & (labels.block[:-1] == labels.block[1:]))
+    turn = np.append(turns, np.iinfo(np.int64).max)[np.searchsorted(turns, start[first])]
+    end[first] = start[first + 1] = np.where(turn < end[first], turn, (start[first] + end[first]) // 2)
     link = np.full(len(labels), NONE)
-    return Ranges(labels.start, labels.end, labels.kind, labels.stage, labels.microbatch, link)
+    return Ranges(start, end, labels.kind, labels.stage, labels.microbatch, labels.slice, labels.block, link)
 
 
 def from_blocks(blocks: Blocks) -> Ranges:
     """Ranges that autograd told; stage and micro-batch are counted later."""
     unknown = np.full(len(blocks), NONE)
-    return Ranges(blocks.start, blocks.end, blocks.kind, unknown, unknown, blocks.link)
+    return Ranges(blocks.start, blocks.end, blocks.kind, unknown, unknown, unknown, unknown, blocks.link)
 
 
 def drawn_out(ranges: Ranges, shared: Times, borders: Times) -> Ranges:
@@ -57,13 +67,16 @@ def drawn_out(ranges: Ranges, shared: Times, borders: Times) -> Ranges:
     return ranges.replace(end=end)
 
 
+_Key = tuple[int, int, int, int]  # kind, stage, micro-batch, slice
+
+
 def torn(ranges: Ranges, step: Ints) -> bool:
     """Whether the steps cut through the pipeline, in at least half of them.
 
     Then a step holds an action twice, or a backward before its own forward, or one whose forward
     lies in another step.
     """
-    held: dict[int, set[tuple[int, int, int]]] = {}
+    held: dict[int, set[_Key]] = {}
     forward_in: dict[int, int] = {}
     bad: set[int] = set()
     for s, key, link in zip(step.tolist(), _keys(ranges), ranges.link.tolist(), strict=True):
@@ -85,7 +98,7 @@ def recurrences(ranges: Ranges) -> Times:
     each of them, which says nothing.
     """
     ranges = ranges.take(ranges.microbatch != NONE)
-    seen: set[tuple[int, int, int]] = set()
+    seen: set[_Key] = set()
     cuts, begun = [], False
     for key, start in zip(_keys(ranges), ranges.start.tolist(), strict=True):
         first = not begun and key[0] == Kind.F and key[2] == 0
@@ -97,8 +110,9 @@ def recurrences(ranges: Ranges) -> Times:
     return np.array(cuts, np.int64)
 
 
-def _keys(ranges: Ranges) -> list[tuple[int, int, int]]:
-    return list(zip(ranges.kind.tolist(), ranges.stage.tolist(), ranges.microbatch.tolist(), strict=True))
+def _keys(ranges: Ranges) -> list[_Key]:
+    columns = (ranges.kind, ranges.stage, ranges.microbatch, ranges.slice)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def number(ranges: Ranges, step: Ints) -> Ranges:
@@ -145,7 +159,8 @@ def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actio
     place = np.full(len(ranges) + 1, NONE)  # one more row, so that NONE maps to NONE
     place[order] = np.arange(len(order))
     kept = ranges.take(order)
-    actions = Actions(begun[order], ended[order], step[order], kept.kind, kept.stage, kept.microbatch)
+    ids = (kept.kind, kept.stage, kept.microbatch, kept.slice, kept.block)
+    actions = Actions(begun[order], ended[order], step[order], *ids)
     asked = place[owners(ranges.start, ranges.end, shared.host)]
     action, start, end = union_by_owner(place[owner], work.start, work.end)
     return actions, Work(start, end, action), asked

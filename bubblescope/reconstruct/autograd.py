@@ -22,7 +22,7 @@ from bubblescope.model.trace import Ops, RankTrace
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import matching, outermost
 
-__all__ = ["Blocks", "find_blocks"]
+__all__ = ["Blocks", "backward_starts", "find_blocks"]
 
 _BACKWARD = r"autograd::engine::evaluate_function: "
 _NO_GRAPH = r"(c10d|_c10d_functional)::|record_param_comms$"
@@ -64,6 +64,11 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     if len(cuts):
         high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
     return _assemble(backward, call, group, low, high)
+
+
+def backward_starts(trace: RankTrace) -> Times:
+    """Host moments at which a backward operator starts, sorted."""
+    return np.sort(_backward_roots(trace).start)
 
 
 def _backward_roots(trace: RankTrace) -> Ops:

@@ -19,7 +19,7 @@ from bubblescope.model.options import LabelRule
 from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import Finding, RankTrace
 
-__all__ = ["DIALECTS", "Dialect", "Labels", "action_labels", "message_labels", "unmatched", "unread"]
+__all__ = ["DIALECTS", "Dialect", "Labels", "action_labels", "message_labels", "unmatched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +33,41 @@ class Dialect:
 
 DIALECTS: tuple[Dialect, ...] = (
     # torch/distributed/pipelining/schedules.py: _PipelineScheduleRuntime (2.9 and later), then ScheduleGPipe.
-    Dialect("torch stages", r"PP:(?P<stage>\d{1,4})(?P<kind>[FBIW])(?P<microbatch>\d{1,6})"),
+    Dialect("torch stages", r"PP:(?P<stage>\d{1,4})(?P<kind>[FBIW])(?P<microbatch>\d{1,6})(\.(?P<slice>\d{1,6}))?"),
     Dialect("torch gpipe", r"(?P<kind>Forward|Backward) (?P<microbatch>\d{1,6})"),
 )
 
 MESSAGE_DIALECTS: tuple[Dialect, ...] = (
-    Dialect("torch stages", r"PP:(?P<stage>\d{1,4})(?P<direction>SEND|RECV)_(?P<kind>[FB])(?P<microbatch>\d{1,6})"),
+    Dialect(
+        "torch stages",
+        r"PP:(?P<stage>\d{1,4})(?P<direction>SEND|RECV)_(?P<kind>[FB])(?P<microbatch>\d{1,6})(\.(?P<slice>\d{1,6}))?",
+    ),
 )
 
-_OVERLAPPED = r"PP:\(.+\)OVERLAP_F_B"
+_OVERLAPPED = r"PP:\((?P<first>.{2,40});(?P<second>.{2,40})\)OVERLAP_F_B"  # torch/distributed/pipelining, _Action
 _KINDS = {"F": Kind.F, "B": Kind.B, "I": Kind.I, "W": Kind.W, "Forward": Kind.F, "Backward": Kind.B}
 _DIRECTIONS = {"SEND": Messages.SEND, "RECV": Messages.RECV}
 
 
+_Ids = tuple[int, ...]
+"""Kind, stage, micro-batch, slice and direction of a label."""
+
+
 @dataclass(frozen=True, eq=False)
 class Labels(Columns):
-    """Labelled host ranges in time order; ids that the text does not tell are -1."""
+    """Labelled host ranges in time order; ids that the text does not tell are -1.
+
+    A range that names two actions is two rows with one `block`.
+    """
 
     start: Times = column(np.int64)
     end: Times = column(np.int64)
     kind: Ints = column(np.int8)
     stage: Ints = column(np.int32)
     microbatch: Ints = column(np.int32)
+    slice: Ints = column(np.int32)
     direction: Ints = column(np.int8)
+    block: Ints = column(np.int32)
 
 
 def action_labels(trace: RankTrace, rules: Sequence[LabelRule] = ()) -> Labels:
@@ -77,32 +89,32 @@ def unmatched(trace: RankTrace, rules: Sequence[LabelRule]) -> tuple[Finding, ..
     )
 
 
-def unread(trace: RankTrace) -> tuple[Finding, ...]:
-    """A warning for ranges that name two actions at once, which are not taken apart."""
-    overlapped = {i for i, name in enumerate(trace.names) if re.fullmatch(_OVERLAPPED, name)}
-    rows = np.flatnonzero(np.isin(trace.annotations.name, list(overlapped)))
-    if not len(rows):
-        return ()
-    example = trace.names[trace.annotations.name[rows[0]]]
-    message = f"{len(rows)} ranges that name two actions at once, like {example}, are not read: their work is missing"
-    return (Finding("unread-labels", "warning", message, trace.source.path),)
-
-
 def message_labels(trace: RankTrace) -> Labels:
     """Labels of sends and receives."""
     return _read(trace, MESSAGE_DIALECTS)
 
 
 def _read(trace: RankTrace, dialects: Sequence[Dialect]) -> Labels:
-    known = {i: found for i, name in enumerate(trace.names) for found in [_parse(name, dialects)] if found is not None}
+    known = {i: found for i, name in enumerate(trace.names) if (found := _named(name, dialects))}
     rows = trace.annotations.take(np.isin(trace.annotations.name, list(known)))
     rows = rows.take(np.lexsort((rows.end, rows.start)))
-    ids = np.array([known[name] for name in rows.name], np.int64).reshape(-1, 4)
-    return Labels(rows.start, rows.end, *ids.T)
+    count = np.array([len(known[name]) for name in rows.name], np.int64)
+    ids = np.array([found for name in rows.name for found in known[name]], np.int64).reshape(-1, 5)
+    row = np.repeat(np.arange(len(rows)), count)
+    kind, stage, microbatch, part, direction = ids.T
+    block = np.where(count[row] > 1, row, -1)
+    return Labels(rows.start[row], rows.end[row], kind, stage, microbatch, part, direction, block)
 
 
-def _parse(name: str, dialects: Sequence[Dialect]) -> tuple[int, int, int, int] | None:
-    """(kind, stage, micro-batch, direction) of a label's text."""
+def _named(name: str, dialects: Sequence[Dialect]) -> list[_Ids]:
+    """What a label names: an action, two overlapped ones, or none."""
+    both = re.fullmatch(_OVERLAPPED, name, re.ASCII)
+    parts = [name] if both is None else [f"PP:{both['first']}", f"PP:{both['second']}"]
+    found = [_parse(part, dialects) for part in parts]
+    return [ids for ids in found if ids is not None] if None not in found else []
+
+
+def _parse(name: str, dialects: Sequence[Dialect]) -> _Ids | None:
     for dialect in dialects:
         match = (
             re.fullmatch(dialect.pattern, name, re.ASCII) if dialect.kind is None else re.search(dialect.pattern, name)
@@ -112,13 +124,13 @@ def _parse(name: str, dialects: Sequence[Dialect]) -> tuple[int, int, int, int] 
     return None
 
 
-def _ids(match: re.Match[str], dialect: Dialect) -> tuple[int, int, int, int]:
+def _ids(match: re.Match[str], dialect: Dialect) -> _Ids:
     groups = match.groupdict()
     if not groups and match.re.groups:
         groups = {"microbatch": match[1]}
     kind = _KINDS[groups["kind"]] if dialect.kind is None else dialect.kind
-    stage, microbatch = (int(groups[g]) if _is_id(groups.get(g)) else -1 for g in ("stage", "microbatch"))
-    return int(kind), stage, microbatch, _DIRECTIONS.get(groups.get("direction") or "", -1)
+    ids = (int(groups[g]) if _is_id(groups.get(g)) else -1 for g in ("stage", "microbatch", "slice"))
+    return (int(kind), *ids, _DIRECTIONS.get(groups.get("direction") or "", -1))
 
 
 def _is_id(text: str | None) -> bool:

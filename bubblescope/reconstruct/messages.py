@@ -28,8 +28,8 @@ def messages(talk: Talk, step: Ints, labels: Labels) -> Messages:
     peer = np.array([calls[r].dst if calls[r].op == "send" else calls[r].src for r in row], np.int32)
     label = owners(labels.start, labels.end, units.host)
     named = labels.take(label[label >= 0])
-    ids = np.full((3, len(units)), -1)
-    ids[:, label >= 0] = named.kind, named.stage, named.microbatch
+    ids = np.full((4, len(units)), -1)
+    ids[:, label >= 0] = named.kind, named.stage, named.microbatch, named.slice
     fused = (direction == Messages.EITHER) & (label >= 0)
     direction[fused] = labels.direction[label[fused]]
     return Messages(units.start, units.end, step, direction, peer, talk.bytes, row, *ids)

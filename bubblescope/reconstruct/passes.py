@@ -51,7 +51,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         calls=talk.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
-        findings=(*trace.findings, *labels.unmatched(trace, options.labels), *labels.unread(trace)),
+        findings=(*trace.findings, *labels.unmatched(trace, options.labels)),
     )
 
 
@@ -59,7 +59,7 @@ def _ranges(trace: RankTrace, options: Options, sent: Talk, shared: Talk) -> tup
     """Actions by what tells most: labels, then autograd's numbers."""
     named = labels.action_labels(trace, options.labels)
     if len(named):
-        return actions.from_labels(named), "labels"
+        return actions.from_labels(named, autograd.backward_starts(trace)), "labels"
     fences = _fences(trace)
     blocks = actions.from_blocks(autograd.find_blocks(trace, sent.posted, fences))
     own = shared.take(shared.serving(IN_STAGE)).posted

@@ -33,6 +33,7 @@ SOURCES = {
 }
 _MOST_FINDINGS = 3
 _MOST_WARNINGS = 5
+_UNEXPLAINED = 0.05  # the residual beyond which docs/definitions.md calls the causes untrusted
 
 
 def facts(report: Report) -> tuple[Fact, ...]:
@@ -216,6 +217,6 @@ def _warning(finding: Finding, count: int) -> str:
 def _untrusted(report: Report) -> list[str]:
     if report.quality.verdict == "unusable":
         return ["The data are unusable."]
-    if report.bubble.causes and not report.bubble.trusted:
+    if report.bubble.causes and abs(report.bubble.causes[-1].share) > _UNEXPLAINED:
         return ["The causes leave more than 5% of the window unexplained: do not rely on them."]
     return []

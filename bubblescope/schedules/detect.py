@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from bubblescope.model.actions import Order
-from bubblescope.schedules.family import Family, Shape
+from bubblescope.model.actions import Kind, Order
+from bubblescope.schedules.family import EVEN, Costs, Family, Shape, Variant
 from bubblescope.schedules.registry import FAMILIES
 
 __all__ = ["Difference", "Match", "Verdict", "detect", "differences"]
@@ -29,6 +29,7 @@ class Match:
     """A schedule's best order for the shape, and how well it fits."""
 
     family: Family
+    variant: Variant
     expected: Found
     confidence: float
 
@@ -52,12 +53,15 @@ class Verdict:
     reason: str
 
 
-def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES) -> Verdict:
-    """Name the schedule of the recovered orders of a pipeline of `shape`."""
-    matches = [m for family in families if family.problem(shape) is None for m in _matches(family, shape, found)]
+def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES, costs: Costs = EVEN) -> Verdict:
+    """Name the schedule of the recovered orders of a pipeline of `shape`; `costs` are what a searched order is for."""
+    kinds = {action.kind for order in found.values() for action in order}
+    likely = [f for f in families if f.problem(shape) is None and _has(f, kinds) and _holds(f, shape, found)]
+    matches = [m for family in likely for m in _matches(family, shape, costs, found)]
     matches.sort(key=lambda m: -m.confidence)  # stable: equal ones keep the order of the registry
     if not matches:
-        return Verdict(None, (), None, f"no known schedule has p={shape.p} m={shape.m} v={shape.v}")
+        split = "/".join(kind.name for kind in sorted(kinds))
+        return Verdict(None, (), None, f"no known schedule has p={shape.p} m={shape.m} v={shape.v} and {split}")
     best = matches[0]
     rest = [m for m in matches if m.family is not best.family]
     also = tuple(dict.fromkeys(m.family.name for m in rest if m.expected == best.expected))
@@ -68,26 +72,47 @@ def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES) ->
         return Verdict(None, (), best, reason)
     if runner_up is not None and runner_up.confidence >= best.confidence:
         return Verdict(None, (), runner_up, f"{best.family.name} and {runner_up.family.name} fit equally well")
-    return Verdict(best, also, runner_up, f"the order of {best.family.name}")
+    note = f", {best.variant.note}" if best.variant.note else ""
+    return Verdict(best, also, runner_up, f"the order of {best.family.name}{note}")
 
 
-def _matches(family: Family, shape: Shape, found: Found) -> list[Match]:
+def _has(family: Family, kinds: set[Kind]) -> bool:
+    """Whether a schedule may show these kinds of actions."""
+    return kinds <= family.kinds and (kinds == {Kind.F}) == (family.kinds == {Kind.F})
+
+
+def _holds(family: Family, shape: Shape, found: Found) -> bool:
+    """Whether most actions ran where a schedule would have them: a glance that saves making its orders."""
+    placed = family.placement(shape)
+    here = sum(action.stage in placed[rank] for rank, order in found.items() for action in order)
+    return here > sum(map(len, found.values())) / 2
+
+
+def _matches(family: Family, shape: Shape, costs: Costs, found: Found) -> list[Match]:
     """The variants of a schedule that fit best, usual first; one rank sifts them, as there can be thousands."""
-    scout = min(found)
+    scout = max(found, key=lambda rank: (len(found[rank]), -rank))  # of the whole ones the first
     scored = []
-    for order_of in family.variants(shape):
-        order = order_of(scout)
+    for variant in family.variants(shape, costs):
+        order = _expected(variant, scout, found)
         score = _likeness(found[scout], order)
-        if score == 1 and all(found[rank] == order_of(rank) for rank in found):
-            return [Match(family, found, 1.0)]
-        scored.append((score, order_of))
+        if score == 1 and all(found[rank] == _expected(variant, rank, found) for rank in found):
+            return [Match(family, variant, found, 1.0)]
+        scored.append((score, variant))
         if 2 * min(len(found[scout]), len(order)) < FLOOR * (len(found[scout]) + len(order)):
             break  # orders of this shape are equally long, so that none of the others can fit either
     top = max(score for score, _ in scored)
-    sifted = [{rank: order_of(rank) for rank in found} for score, order_of in scored if score == top]
-    matches = [Match(family, e, sum(_likeness(found[r], e[r]) for r in found) / len(found)) for e in sifted]
+    sifted = [(v, {rank: _expected(v, rank, found) for rank in found}) for score, v in scored if score == top]
+    matches = [Match(family, v, e, sum(_likeness(found[r], e[r]) for r in found) / len(found)) for v, e in sifted]
     best = max(match.confidence for match in matches)
     return [match for match in matches if match.confidence == best]
+
+
+def _expected(variant: Variant, rank: int, found: Found) -> Order:
+    """The order of a rank, less the input gradients of stage 0 where none was seen: it has no input to derive by."""
+    order = variant.order(rank)
+    if any(a.stage == 0 and a.kind == Kind.I for a in found[rank]):
+        return order
+    return tuple(a for a in order if a.stage or a.kind != Kind.I)
 
 
 def _likeness(found: Order, expected: Order) -> float:

@@ -6,27 +6,31 @@ from collections.abc import Iterator
 from functools import partial
 
 from bubblescope.model.actions import Action, Kind, Order
-from bubblescope.schedules.family import Family, OrderOf, Shape, loop
+from bubblescope.model.placement import loop
+from bubblescope.schedules.family import Costs, Family, Form, Memory, Shape, Variant
 
-__all__ = ["FAMILY", "fill_and_drain"]
+__all__ = ["FAMILY", "FILL_AND_DRAIN"]
 
 
-def _variants(shape: Shape) -> Iterator[OrderOf]:
+def _variants(shape: Shape, costs: Costs) -> Iterator[Variant]:  # noqa: ARG001 - the order does not depend on them
     """Backwards in the order of the forwards (torch's ScheduleGPipe), or in reverse (the paper's figure)."""
-    for drain in (range(shape.m), range(shape.m - 1, -1, -1)):
-        yield partial(_order, drain)
+    yield Variant(partial(_order, range(shape.m)))
+    yield Variant(partial(_order, range(shape.m - 1, -1, -1)), "backwards in reverse")
 
 
 def _order(drain: range, rank: int) -> Order:
     return (*(Action(rank, Kind.F, i) for i in range(len(drain))), *(Action(rank, Kind.B, i) for i in drain))
 
 
-def fill_and_drain(shape: Shape) -> float:
-    """(p-1)/(v m + p-1): filling and draining cost p-1 chunk times each way.
+def _fill_and_drain(shape: Shape, costs: Costs) -> float:
+    return (shape.p - 1) * costs.total / shape.v
 
-    GPipe, arXiv 1811.06965, section 2.3; for v > 1 Megatron-LM, arXiv 2104.04473, section 2.2.
-    """
-    return (shape.p - 1) / (shape.v * shape.m + shape.p - 1)
+
+FILL_AND_DRAIN = Form("(p-1)(F+B)/v", _fill_and_drain)
+"""Filling and draining cost p-1 chunk times each way.
+
+GPipe, arXiv 1811.06965, section 2.3; for v > 1 Megatron-LM, arXiv 2104.04473, section 2.2.
+"""
 
 
 def _problem(shape: Shape) -> str | None:
@@ -36,10 +40,12 @@ def _problem(shape: Shape) -> str | None:
 FAMILY = Family(
     name="gpipe",
     summary="all forwards of a step, then all backwards",
+    rule="F of all micro-batches; then B of all of them, in the same order or in reverse",
     source="GPipe, arXiv 1811.06965, section 2.3",
     aliases=("f-then-b", "fill-drain"),
     variants=_variants,
-    bubble=fill_and_drain,
-    placement=loop,
-    problem=_problem,
+    idle=FILL_AND_DRAIN,
+    memory=Memory("m", lambda shape, _: shape.m),
+    layout=loop,
+    limits=_problem,
 )

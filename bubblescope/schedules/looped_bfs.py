@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from functools import partial
 
 from bubblescope.model.actions import Action, Kind, Order
-from bubblescope.schedules.family import Family, OrderOf, Shape, loop
-from bubblescope.schedules.gpipe import fill_and_drain
+from bubblescope.model.placement import loop
+from bubblescope.schedules.family import Costs, Family, Form, Memory, Shape, Variant
+from bubblescope.schedules.gpipe import FILL_AND_DRAIN
 
 __all__ = ["FAMILY"]
 
 
-def _variants(shape: Shape) -> Iterator[OrderOf]:
+def _variants(shape: Shape, costs: Costs) -> Iterator[Variant]:  # noqa: ARG001 - the order does not depend on them
     """Backwards take micro-batches in reverse (torch's ScheduleLoopedBFS) or in order (the paper's figure)."""
-    for drain in (range(shape.m - 1, -1, -1), range(shape.m)):
-        yield partial(_order, shape, drain)
+    yield Variant(partial(_order, shape, range(shape.m - 1, -1, -1)))
+    yield Variant(partial(_order, shape, range(shape.m)), "backwards in the order of the forwards")
 
 
 def _order(shape: Shape, drain: range, rank: int) -> Order:
@@ -25,9 +26,9 @@ def _order(shape: Shape, drain: range, rank: int) -> Order:
     return (*forwards, *backwards)
 
 
-def _bubble(shape: Shape) -> float | None:
-    """(p-1)/(v m + p-1) for m >= p; Breadth-First Pipeline Parallelism, arXiv 2211.05953, section 4."""
-    return fill_and_drain(shape) if shape.m >= shape.p else None
+def _idle(shape: Shape, costs: Costs) -> float | None:
+    """(p-1)(F+B)/v for m >= p; Breadth-First Pipeline Parallelism, arXiv 2211.05953, section 4."""
+    return FILL_AND_DRAIN.value(shape, costs) if shape.m >= shape.p else None
 
 
 def _problem(shape: Shape) -> str | None:
@@ -37,10 +38,13 @@ def _problem(shape: Shape) -> str | None:
 FAMILY = Family(
     name="looped-bfs",
     summary="all micro-batches of a chunk, then the next chunk; backwards mirror it",
+    rule="F of all micro-batches, chunk after chunk; then B of all of them, the last chunk first",
     source="Breadth-First Pipeline Parallelism, arXiv 2211.05953, section 4",
     aliases=("breadth-first", "bfs"),
     variants=_variants,
-    bubble=_bubble,
-    placement=loop,
-    problem=_problem,
+    idle=Form("(p-1)(F+B)/v", _idle),
+    memory=Memory("m", lambda shape, _: shape.m),
+    layout=loop,
+    limits=_problem,
+    chunks=2,
 )

@@ -8,7 +8,23 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from bubblescope.errors import UsageError
-from bubblescope.schedules import gpipe, interleaved, looped_bfs, naive, one_f_one_b
+from bubblescope.schedules import (
+    chimera,
+    controlled_memory,
+    dualpipe,
+    forward_only,
+    gpipe,
+    hanayo,
+    interleaved,
+    looped_bfs,
+    naive,
+    one_f_one_b,
+    pipedream,
+    seq1f1b,
+    zb_search,
+    zb_v,
+    zero_bubble,
+)
 from bubblescope.schedules.family import Family
 
 __all__ = ["FAMILIES", "find"]
@@ -17,8 +33,25 @@ FAMILIES: tuple[Family, ...] = (
     one_f_one_b.FAMILY,
     gpipe.FAMILY,
     naive.FAMILY,
+    forward_only.FAMILY,
+    one_f_one_b.EAGER,
     interleaved.FAMILY,
     looped_bfs.FAMILY,
+    zero_bubble.H1,
+    zero_bubble.H2,
+    zb_search.ONE,
+    zb_search.TWO,
+    zero_bubble.INTERLEAVED,
+    zb_v.FAMILY,
+    dualpipe.FAMILY,
+    dualpipe.FOLDED,
+    chimera.FAMILY,
+    pipedream.FAMILY,
+    pipedream.DOUBLE_BUFFERED,
+    controlled_memory.HALF,
+    controlled_memory.MIN,
+    hanayo.FAMILY,
+    seq1f1b.FAMILY,
 )
 
 

@@ -3,17 +3,23 @@
 An action starts when the rank's previous action has ended and its input is there. Input of a
 forward is the same micro-batch's forward one stage earlier; of a backward, the backward one stage
 later (on the last stage its own forward); of a weight gradient, its own input gradient. Actions
-of ranks that nobody recorded constrain nothing. The cost is linear in the number of actions.
+of ranks that nobody recorded constrain nothing. Actions that run together are one block: it waits
+for the inputs of both, and hands on both outputs at its end, as the code sends after both.
+
+`Delays` are what comes on top: transfers, receives that are posted late, sends that hold their
+rank, a host that is late. The cost is linear in the number of actions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from bubblescope.model.actions import Action, Kind, Order
 
-__all__ = ["Deadlock", "Replay", "replay", "source_of"]
+__all__ = ["NO_DELAYS", "Deadlock", "Delays", "Replay", "by_edge", "replay", "source_of"]
+
+NEVER = -1
 
 
 class Deadlock(ValueError):  # noqa: N818 - what it is, and what users call it
@@ -28,8 +34,32 @@ class Deadlock(ValueError):  # noqa: N818 - what it is, and what users call it
 
 
 @dataclass(frozen=True, slots=True)
+class Delays:
+    """What keeps an action waiting beside its rank and its inputs, in the unit of the durations.
+
+    Attributes:
+        transfer: how long an output moves to another rank; by the action that needs it, or one time for all.
+        posted: how long after its rank's previous action the receive of an action is posted; a transfer begins
+            when both sides are there. None: receives are posted ahead, a transfer begins with its output.
+        blocking: whether a send holds its rank until the receiver has it.
+        host: how long after its inputs' arrival an action starts.
+    """
+
+    transfer: float | Mapping[Action, float] = 0.0
+    posted: Mapping[Action, float] | None = None
+    blocking: bool = False
+    host: Mapping[Action, float] = field(default_factory=dict)
+
+
+NO_DELAYS = Delays()
+
+
+@dataclass(frozen=True, slots=True)
 class Replay:
-    """Start and end of every action, in the unit of the durations; the first start is 0."""
+    """Start and end of every action, in the unit of the durations; the first start is 0.
+
+    Actions of one block share its start and its end.
+    """
 
     start: Mapping[Action, float]
     end: Mapping[Action, float]
@@ -40,18 +70,19 @@ class Replay:
         return max(self.end.values(), default=0.0)
 
 
-def source_of(action: Action, last_stage: int, known: Mapping[Action, object]) -> Action | None:
+def source_of(action: Action, last_stage: int, known: Mapping[Action, int]) -> Action | None:
     """The action whose output `action` needs, if it is among the known ones."""
-    stage, kind, i = action
+    stage, kind, i, part = action
+    # Plain tuples: they equal actions, and making them is most of the time that a replay takes.
     if kind == Kind.F:
-        candidates = [Action(stage - 1, Kind.F, i)]
-    elif kind == Kind.W and Action(stage, Kind.I, i) in known:
-        return Action(stage, Kind.I, i)
+        candidates = [(stage - 1, Kind.F, i, part)]
+    elif kind == Kind.W and (stage, Kind.I, i, part) in known:
+        candidates = [(stage, Kind.I, i, part)]
     elif stage == last_stage:
-        candidates = [Action(stage, Kind.F, i)]
+        candidates = [(stage, Kind.F, i, part)]
     else:
-        candidates = [Action(stage + 1, k, i) for k in (Kind.B, Kind.I, Kind.W)]
-    return next((c for c in candidates if c in known), None)
+        candidates = [(stage + 1, k, i, part) for k in (Kind.B, Kind.I, Kind.W)]
+    return next((Action._make(c) for c in candidates if c in known), None)
 
 
 def replay(
@@ -59,7 +90,8 @@ def replay(
     durations: Mapping[Action, float],
     *,
     last_stage: int,
-    transfer: float = 0.0,
+    together: Collection[Action] = frozenset(),
+    delays: Delays = NO_DELAYS,
 ) -> Replay:
     """Replay the orders of the ranks of one pipeline.
 
@@ -67,36 +99,144 @@ def replay(
         orders: by rank, the actions it runs, in order.
         durations: of every action, in any unit.
         last_stage: number of the pipeline's last stage.
-        transfer: time between the end of an action and its output's arrival on another rank.
+        together: actions that run as one block with the next of their rank.
+        delays: transfers and the like; none by default.
 
     Raises:
         Deadlock: some actions wait for each other.
     """
-    rank_of = {action: rank for rank, order in orders.items() for action in order}
-    source = {action: source_of(action, last_stage, rank_of) for action in rank_of}
-    start: dict[Action, float] = {}
-    end: dict[Action, float] = {}
-    position = dict.fromkeys(orders, 0)
-    free = dict.fromkeys(orders, 0.0)
-    blocked: dict[Action, list[int]] = {}  # actions not yet run, and the ranks that stand still for them
-    ready = list(orders)
-    while ready:
-        rank = ready.pop()
-        order = orders[rank]
-        while position[rank] < len(order):
-            action = order[position[rank]]
-            needed = source[action]
-            arrival = 0.0
-            if needed is not None:
-                if needed not in end:
-                    blocked.setdefault(needed, []).append(rank)
+    run = _Run(orders, durations, last_stage, together, delays)
+    run.play()
+    return Replay(dict(zip(run.actions, run.start, strict=True)), dict(zip(run.actions, run.end, strict=True)))
+
+
+class _Run:
+    """A replay under way. Actions are numbered, rank after rank in their order; NEVER stands for none and not yet.
+
+    `source` is whose output an action needs, `reader` who needs its own on another rank.
+    """
+
+    def __init__(
+        self,
+        orders: Mapping[int, Order],
+        durations: Mapping[Action, float],
+        last_stage: int,
+        together: Collection[Action],
+        delays: Delays,
+    ) -> None:
+        self.actions = [action for order in orders.values() for action in order]
+        self.length = [durations[action] for action in self.actions]
+        self.delays = delays
+        number = {action: k for k, action in enumerate(self.actions)}
+        found = (source_of(action, last_stage, number) for action in self.actions)
+        self.source = [NEVER if source is None else number[source] for source in found]
+        self.stop = {k: k + 2 for k, action in enumerate(self.actions) if action in together} if together else {}
+        self.start, self.end = [0.0] * len(self.actions), [float(NEVER)] * len(self.actions)
+        self.blocked: dict[int, list[int]] = {}  # actions that have not run, and the ranks that stand still for them
+        self.spans = _spans(orders)
+        self.rank = [rank for rank, (low, high) in enumerate(self.spans) for _ in range(high - low)]
+        self.meets = delays.posted is not None or delays.blocking
+        self.reader = self._readers() if delays.blocking else []
+
+    def _readers(self) -> list[int]:
+        reader = [NEVER] * len(self.actions)
+        for k, source in enumerate(self.source):
+            if source != NEVER and self.rank[source] != self.rank[k]:
+                reader[source] = k
+        return reader
+
+    def play(self) -> None:
+        """Run every rank as far as it gets, again whenever what it waits for has run."""
+        done, ready = [low for low, _ in self.spans], list(range(len(self.spans)))
+        while ready:
+            rank = ready.pop()
+            k, (low, high) = done[rank], self.spans[rank]
+            while k < high:
+                stop = min(self.stop.get(k, k + 1), high)
+                at = self._starts(rank, low, k, stop)
+                if at < 0:
                     break
-                arrival = end[needed] + (transfer if rank_of[needed] != rank else 0.0)
-            start[action] = max(free[rank], arrival)
-            end[action] = free[rank] = start[action] + durations[action]
-            position[rank] += 1
-            ready += blocked.pop(action, [])
-    if len(end) < len(rank_of):
-        waiting = [(orders[rank][position[rank]], needed) for needed, ranks in blocked.items() for rank in ranks]
-        raise Deadlock(tuple(waiting))
-    return Replay(start, end)
+                end = at + (self.length[k] if stop == k + 1 else sum(self.length[k:stop]))
+                for action in range(k, stop):
+                    self.start[action], self.end[action] = at, end
+                    if action in self.blocked:
+                        ready += self.blocked.pop(action)
+                k = stop
+            done[rank] = k
+        if self.blocked:
+            raise Deadlock(tuple(self._waiting(done)))
+
+    def _starts(self, rank: int, low: int, k: int, stop: int) -> float:
+        """When a block can start, or NEVER if something that it waits for has not run."""
+        at = free = self.end[k - 1] if k > low else 0.0
+        for action in range(k, stop):
+            source = self.source[action]
+            if source == NEVER:
+                continue
+            arrival = self.end[source]
+            if arrival < 0:
+                return self._wait(rank, source)
+            if self.rank[source] != rank:
+                if self.meets:
+                    arrival = max(arrival, free + self._posting(action))
+                arrival += self._moving(action)
+            at = max(at, arrival)
+        if self.reader and k > low:
+            at = self._held(rank, low, k, at)
+        return at + self.delays.host.get(self.actions[k], 0.0) if self.delays.host and at >= 0 else at
+
+    def _held(self, rank: int, low: int, k: int, at: float) -> float:
+        """The same once the outputs of the block before are with their readers."""
+        first = k - 2 if self.stop.get(k - 2) == k and k - 2 >= low else k - 1
+        for action in range(first, k):
+            reader = self.reader[action]
+            if reader == NEVER:
+                continue
+            head = reader - 1 if self.stop.get(reader - 1) == reader + 1 else reader
+            posted = 0.0
+            if head > self.spans[self.rank[reader]][0]:
+                posted = self.end[head - 1]
+                if posted < 0:
+                    return self._wait(rank, head - 1)
+            at = max(at, max(self.end[action], posted + self._posting(reader)) + self._moving(reader))
+        return at
+
+    def _wait(self, rank: int, action: int) -> float:
+        self.blocked.setdefault(action, []).append(rank)
+        return NEVER
+
+    def _posting(self, action: int) -> float:
+        return self.delays.posted.get(self.actions[action], 0.0) if self.delays.posted is not None else 0.0
+
+    def _moving(self, action: int) -> float:
+        time = self.delays.transfer
+        return time.get(self.actions[action], 0.0) if isinstance(time, Mapping) else time
+
+    def _waiting(self, done: list[int]) -> Iterator[tuple[Action, Action]]:
+        for needed, ranks in self.blocked.items():
+            for rank in ranks:
+                block = range(done[rank], self.stop.get(done[rank], done[rank] + 1))
+                blocked = next((k for k in block if self.source[k] == needed), done[rank])
+                yield self.actions[blocked], self.actions[needed]
+
+
+def _spans(orders: Mapping[int, Order]) -> list[tuple[int, int]]:
+    """First number and end of each rank's actions."""
+    spans, low = [], 0
+    for order in orders.values():
+        spans.append((low, low + len(order)))
+        low += len(order)
+    return spans
+
+
+def by_edge(
+    orders: Mapping[int, Order], times: Mapping[tuple[int, int], float], last_stage: int
+) -> dict[Action, float]:
+    """Transfer times by the action that needs them, from times by (sending, receiving) rank; absent ones are 0."""
+    rank_of = {action: rank for rank, order in orders.items() for action in order}
+    sources = {action: source_of(action, last_stage, rank_of) for action in rank_of}
+    return {
+        action: times.get((rank_of[source], rank_of[action]), 0.0)
+        for action, source in sources.items()
+        if source is not None and rank_of[source] != rank_of[action]
+    }

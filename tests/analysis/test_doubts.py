@@ -7,9 +7,9 @@ import gzip
 import orjson
 import pytest
 
+from bubblescope.emit import Job, write
 from bubblescope.engine import analyze
 from bubblescope.model.options import Options
-from tests.generator import Job, write
 
 SMALL = {"schedule": "1f1b", "p": 2, "m": 4, "steps": 2, "labels": "pp", "p2p_ns": 200_000}
 

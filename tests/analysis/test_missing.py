@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bubblescope.analysis.missing import ASSUMPTION, interval
+from bubblescope.emit import Job, truth, write
 from bubblescope.engine import analyze
 from tests.analysis.jobs import RANK_0, RANK_1, hidden, job, one_f_one_b, rank, report
-from tests.generator import Job, truth, write
 
 SMALL = {"forward_ns": 100_000, "backward_ns": 200_000, "optimizer_ns": 30_000, "kernels": 1, "m": 6}
 

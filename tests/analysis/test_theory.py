@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bubblescope.analysis.study import study
+from bubblescope.emit import Job, truth, write
 from bubblescope.engine import load
 from bubblescope.errors import UsageError
 from bubblescope.model.actions import Kind, Order
@@ -13,7 +14,6 @@ from bubblescope.schedules.family import Shape
 from bubblescope.schedules.registry import find
 from bubblescope.schedules.replay import replay
 from tests.analysis.jobs import again, hidden, job, one_f_one_b, rank, report, steps, without
-from tests.generator import Job, truth, write
 
 
 def played(name, p, m, v=1, *, forward=10, backward=20, times=1):

@@ -22,7 +22,7 @@ from bubblescope.model.trace import (
 )
 
 SOURCE = Source("rank0.json", "kineto", 100, 12)
-ACTIONS = Actions([0, 20], [10, 30], [0, 0], [0, 1], [1, 1], [0, 0])
+ACTIONS = Actions([0, 20], [10, 30], [0, 0], [0, 1], [1, 1], [0, 0], [-1, -1], [-1, -1])
 
 
 def timeline(**parts) -> RankTimeline:

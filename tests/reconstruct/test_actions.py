@@ -17,7 +17,8 @@ def ranges_of(*rows):
     """Ranges from (kind, start, end[, microbatch[, stage[, link]]])."""
     full = [(*row, *(NONE, NONE, NONE)[len(row) - 3 :]) for row in rows]
     kind, start, end, microbatch, stage, link = zip(*full, strict=True) if rows else ((),) * 6
-    return Ranges(start, end, kind, stage, microbatch, link)
+    alone = [NONE] * len(rows)
+    return Ranges(start, end, kind, stage, microbatch, alone, alone, link)
 
 
 def units_of(*rows):

@@ -7,7 +7,7 @@ import pytest
 from bubblescope.model.actions import Kind
 from bubblescope.model.options import LabelRule, Options
 from bubblescope.model.timeline import Messages
-from bubblescope.reconstruct.labels import action_labels, message_labels, unread
+from bubblescope.reconstruct.labels import action_labels, message_labels
 from bubblescope.reconstruct.passes import reconstruct
 from tests.building import actions_of, note, op, run, steps_of, trace, work_of
 
@@ -225,11 +225,44 @@ def test_numbers_that_no_pipeline_has_are_no_label():
     assert labels_of("PP:99999F0", "PP:0F9999999", "PP:\u0661F0") == []
 
 
-def test_ranges_of_two_actions_are_said_to_be_unread():
-    """Overlapped forward and backward under one name are not taken apart, and that is a warning."""
-    (finding,) = unread(trace(note("PP:(0F3;3B1)OVERLAP_F_B", 0, 9), note("PP:0F0", 10, 12)))
-    assert (finding.code, finding.severity) == ("unread-labels", "warning")
-    assert unread(trace(note("PP:0F0", 10, 12))) == ()
+def test_a_slice_of_a_micro_batch():
+    """A number behind a point is the slice; without one the action is of a whole micro-batch."""
+    found = action_labels(trace(note("PP:0F3.1", 0, 1), note("PP:0F4", 1, 2)))
+    assert (found.microbatch.tolist(), found.slice.tolist()) == ([3, 4], [1, -1])
+    assert message_labels(trace(note("PP:0SEND_F3.1", 0, 1))).slice.tolist() == [1]
+
+
+def test_a_range_of_two_actions():
+    """Torch names an overlapped forward and backward in one range: two labels of one block."""
+    found = action_labels(trace(note("PP:0F0", 0, 9), note("PP:(0F3;3B1)OVERLAP_F_B", 10, 20), note("PP:0F4", 21, 22)))
+    rows = zip(found.stage.tolist(), found.kind.tolist(), found.microbatch.tolist(), strict=True)
+    assert list(rows) == [(0, Kind.F, 0), (0, Kind.F, 3), (3, Kind.B, 1), (0, Kind.F, 4)]
+    assert found.start.tolist() == [0, 10, 10, 21]
+    assert found.block[0] == found.block[3] == -1 != found.block[1]
+    assert found.block[1] == found.block[2]
+
+
+@pytest.mark.parametrize("name", ["PP:(0F3)OVERLAP_F_B", "PP:(0F3;x)OVERLAP_F_B", "PP:(;)OVERLAP_F_B", "PP:(0F3;3B1)"])
+def test_half_of_a_block_is_none(name):
+    """A range that does not name two actions names none."""
+    assert labels_of(name) == []
+
+
+def test_a_block_is_parted_where_its_backward_starts():
+    """Work before the first backward operator is the forward's, work after it the backward's."""
+    rows = [
+        note("PP:(0F1;1B0)OVERLAP_F_B", 0, 100), op("aten::mm", 10, 30), op("aten::mm", 30, 40),
+        op("autograd::engine::evaluate_function: MmBackward0", 50, 90, forward_thread=1, seq=3),
+    ]  # fmt: skip
+    found = reconstruct(trace(*rows), Options(), 0)
+    assert actions_of(found) == [("0F1", 10, 40), ("1B0", 50, 90)]
+    assert found.actions.block[0] == found.actions.block[1] >= 0
+
+
+def test_a_block_without_operators_is_parted_in_the_middle():
+    """Where kernels alone are recorded, nothing tells forward from backward: each gets half of the label."""
+    rows = [note("PP:(0F1;1B0)OVERLAP_F_B", 0, 100), run("gemm", 10, 200, 210), run("gemm", 60, 210, 230)]
+    assert actions_of(reconstruct(trace(*rows), Options(), 0)) == [("0F1", 200, 210), ("1B0", 210, 230)]
 
 
 def test_marks_in_the_middle_of_the_pipeline_are_not_believed():

@@ -114,9 +114,10 @@ def test_unknown_split_is_a_dash_beside_the_sum(samples):
     assert row.split()[4:7] == ["27.0", ABSENT, ABSENT]
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-def test_untrusted_causes_are_warned_of(samples, trusted):
-    """Causes that leave much unexplained say so."""
+@pytest.mark.parametrize(("left", "warned"), [(0.049, False), (-0.049, False), (0.051, True), (-0.051, True)])
+def test_untrusted_causes_are_warned_of(samples, left, warned):
+    """Causes that leave more than 5 % of the window unexplained say so."""
     report = samples["1f1b"]
-    text = terminal.plain(replace(report, bubble=replace(report.bubble, trusted=trusted))).decode()
-    assert ("do not rely on them" in text) is not trusted
+    *known, rest = report.bubble.causes
+    bubble = replace(report.bubble, causes=(*known, replace(rest, share=left)))
+    assert ("do not rely on them" in terminal.plain(replace(report, bubble=bubble)).decode()) is warned

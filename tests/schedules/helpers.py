@@ -1,16 +1,29 @@
-"""Orders in short, durations of a whole pipeline, and its replay."""
+"""Orders in short, shapes that schedules can have, and the replay of whole pipelines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
 from bubblescope.model.actions import Action, Kind, Order
-from bubblescope.schedules.family import Family, Shape
+from bubblescope.schedules.family import EVEN, Costs, Family, OrderOf, Shape, Variant, durations
 from bubblescope.schedules.registry import FAMILIES
-from bubblescope.schedules.replay import Replay, replay
+from bubblescope.schedules.replay import NO_DELAYS, Delays, Replay, replay
 
 Orders = dict[int, Order]
+
+SLICED = {"seq1f1b": 3}
+"""Schedules that cut micro-batches, and into how many slices."""
+
+
+class Recorded(NamedTuple):
+    """A schedule that PyTorch made: by rank, its order and the first actions of its blocks."""
+
+    name: str
+    shape: Shape
+    orders: Orders
+    blocks: dict[int, frozenset[Action]]
 
 
 def order(text: str) -> Order:
@@ -21,9 +34,27 @@ def order(text: str) -> Order:
     return tuple(actions)
 
 
+def whole(shape: Shape, order_of: OrderOf) -> Orders:
+    """The orders of all ranks."""
+    return {rank: order_of(rank) for rank in range(shape.p)}
+
+
 def shapes(ps: Sequence[int] = range(1, 7), ms: Sequence[int] = range(1, 11), vs: Sequence[int] = (1, 2, 3)):
     """All shapes of a grid."""
     return [Shape(p, m, v) for p, m, v in product(ps, ms, vs)]
+
+
+def sizes(family: Family, p: int) -> list[Shape]:
+    """A small, a middle and a large m with which a schedule can have p ranks; fewer where it is choosy, or none."""
+    ms = dict.fromkeys((p, 2 * p, 2 * p + 1, 2 * p + 2, 3 * p, 4 * p))
+    given = [Shape(p, m, family.chunks, SLICED.get(family.name, 1)) for m in ms]
+    fit = [shape for shape in given if family.problem(shape) is None]
+    return [fit[0], fit[len(fit) // 2], fit[-1]] if fit else []
+
+
+def usual_shape(family: Family) -> Shape:
+    """A shape of some size in which schedules differ widely."""
+    return Shape(4, 12, family.chunks, SLICED.get(family.name, 1))
 
 
 def possible(shape: Shape) -> list[Family]:
@@ -31,11 +62,11 @@ def possible(shape: Shape) -> list[Family]:
     return [family for family in FAMILIES if family.problem(shape) is None]
 
 
-def every_variant(shape: Shape) -> Iterator[tuple[Family, Orders]]:
+def every_variant(shape: Shape, costs: Costs = EVEN) -> Iterator[tuple[Family, Variant, Orders]]:
     """Every textbook order of every schedule of the shape."""
     for family in possible(shape):
-        for order_of in family.variants(shape):
-            yield family, {rank: order_of(rank) for rank in range(shape.p)}
+        for variant in family.variants(shape, costs):
+            yield family, variant, whole(shape, variant.order)
 
 
 def by_stage(orders: Mapping[int, Order], forward: Sequence[float], backward: Sequence[float]) -> dict[Action, float]:
@@ -43,7 +74,20 @@ def by_stage(orders: Mapping[int, Order], forward: Sequence[float], backward: Se
     return {a: (forward if a.kind == Kind.F else backward)[a.stage] for rank in orders.values() for a in rank}
 
 
-def run(shape: Shape, orders: Mapping[int, Order], f: float, b: float, c: float = 0.0) -> Replay:
-    """Replay with equal stages: f and b a micro-batch and rank, c from rank to rank."""
-    durations = by_stage(orders, [f / shape.v] * shape.stages, [b / shape.v] * shape.stages)
-    return replay(orders, durations, last_stage=shape.stages - 1, transfer=c)
+def blocks(family: Family, shape: Shape) -> frozenset[Action]:
+    """The first actions of all blocks of a pipeline."""
+    return frozenset[Action]().union(*(family.together(shape, rank) for rank in range(shape.p)))
+
+
+def run(
+    family: Family, shape: Shape, costs: Costs, orders: Mapping[int, Order] | None = None, delays: Delays = NO_DELAYS
+) -> Replay:
+    """Replay a schedule with equal stages, its usual order if no other is given."""
+    orders = family.orders(shape, costs) if orders is None else orders
+    lengths = durations(orders.values(), shape, costs)
+    return replay(orders, lengths, last_stage=shape.stages - 1, together=blocks(family, shape), delays=delays)
+
+
+def longest_span(times: Replay, orders: Mapping[int, Order]) -> float:
+    """The longest time from a rank's own first start to its own last end."""
+    return max(times.end[actions[-1]] - times.start[actions[0]] for actions in orders.values())

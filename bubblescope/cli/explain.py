@@ -1,0 +1,26 @@
+"""`bubblescope explain`: what a name means."""
+
+from __future__ import annotations
+
+import click
+
+from bubblescope.cli import pages
+
+__all__ = ["command"]
+
+
+@click.command("explain")
+@click.argument("name", metavar="[NAME]", required=False)
+def command(*, name: str | None) -> None:
+    """Explain a schedule: its order, its formulas, and what they cost.
+
+    Without a NAME it lists what can be explained.
+
+    \b
+    Examples:
+      bubblescope explain 1f1b
+      bubblescope explain zb-v
+    """  # noqa: D301  \b is click's mark for lines that must stay as they are
+    from bubblescope.report import explained  # noqa: PLC0415  rich is not for --help
+
+    pages.show(explained.contents() if name is None else explained.explain(name))

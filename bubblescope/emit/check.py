@@ -1,0 +1,155 @@
+"""Which jobs can be: sizes, times and faults within reason, and no wish that contradicts another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from math import isfinite
+from typing import TYPE_CHECKING, get_args, get_type_hints
+
+from bubblescope.errors import UsageError
+from bubblescope.model.actions import WHOLE, Action, Kind
+
+if TYPE_CHECKING:
+    from bubblescope.emit.job import Job
+
+__all__ = ["check"]
+
+MOST_SKEW_NS = 10**15  # 11 days: files that tell times from a base three months after it show no earlier ones
+MOST_DRIFT_PPM = 100_000
+LONGEST_NS = 10**15
+MOST_KERNELS = 20_000_000  # more than an hour's work
+
+AT_LEAST_1 = ("p", "m", "v", "slices", "d", "t", "steps", "kernels")
+AT_LEAST_0 = (
+    "variant",
+    "forward_ns",
+    "backward_ns",
+    "p2p_ns",
+    "host_gap_ns",
+    "recv_ahead",
+    "first_step",
+    "dp_ns",
+    "optimizer_ns",
+    "kernel_gap_ns",
+    "run_ahead_ns",
+    "jitter",
+)
+CHOICES = ("labels", "p2p_args", "backend", "era", "metadata", "pg_desc")
+
+
+def check(job: Job) -> None:
+    """Raise UsageError with the first thing that is wrong."""
+    for problems in (_sizes, _choices, _shape, _orders, _blocks, _times, _faults, _wishes):
+        problem = next(problems(job), None)
+        if problem is not None:
+            raise UsageError(problem)
+
+
+def _sizes(job: Job) -> Iterator[str]:
+    for least, names in ((1, AT_LEAST_1), (0, AT_LEAST_0)):
+        for name in names:
+            value = getattr(job, name)
+            if not least <= value <= LONGEST_NS:
+                yield f"{name} must be at least {least} and no more than 10^15, found {value}"
+    kernels = 2 * job.p * job.v * job.m * job.slices * job.kernels * job.d * job.t * job.steps
+    if kernels > MOST_KERNELS:
+        yield f"the job would run about {kernels} kernels, and no more than {MOST_KERNELS} are emitted"
+
+
+def _choices(job: Job) -> Iterator[str]:
+    hints = get_type_hints(type(job))
+    for name in CHOICES:
+        known = get_args(hints[name])
+        if getattr(job, name) not in known:
+            yield f"{name} must be one of {', '.join(known)}, found {getattr(job, name)!r}"
+
+
+def _shape(job: Job) -> Iterator[str]:
+    if job.orders:
+        return
+    if job.group is not None and job.group < 1:
+        yield f"group must be at least 1, found {job.group}"
+    elif (problem := job.family.problem(job.shape)) is not None:
+        yield problem
+
+
+def _orders(job: Job) -> Iterator[str]:
+    """Explicit orders name every action once."""
+    for rank, order in enumerate(job.orders):
+        if not order:
+            yield f"rank {rank} has no actions"
+        seen = set[Action]()
+        for action in order:
+            seen.add(action)
+            if action._replace(kind=Kind.F) not in seen:
+                yield f"{action} has no forward before it on its rank"
+    twice = [action for action, count in Counter(a for order in job.orders for a in order).items() if count > 1]
+    if twice:
+        yield f"{twice[0]} stands more than once in the orders"
+    if len({(action.slice == WHOLE) for order in job.orders for action in order}) > 1:
+        yield "some actions are slices of micro-batches and some whole ones"
+
+
+def _blocks(job: Job) -> Iterator[str]:
+    """Blocks of explicit orders are pairs."""
+    follower = {a: b for order in job.orders for a, b in pairwise(order)}
+    for action in sorted(job.together):
+        if action not in follower:
+            yield f"{action} cannot run as one with the action behind it: there is none"
+        elif follower[action] in job.together:
+            yield f"a block is two actions, found {action}, {follower[action]} and the one behind it"
+
+
+def _times(job: Job) -> Iterator[str]:
+    if not 0 <= job.weight_fraction <= 1:
+        yield f"weight_fraction must lie between 0 and 1, found {job.weight_fraction}"
+    if not 0 <= job.tp_share < 1:
+        yield f"tp_share must be at least 0 and below 1, found {job.tp_share}"
+    if len(job.scale) not in (0, job.p, job.stages):
+        yield f"scale needs a factor for each of {job.p} ranks or {job.stages} stages, found {len(job.scale)}"
+    if job.stage_times and len(job.stage_times) != job.stages:
+        yield f"times are needed for {job.stages} stages, found {len(job.stage_times)}"
+    for stage, times in enumerate(job.stage_times):
+        if not (0 <= times.forward_ns <= LONGEST_NS and 0 <= times.weight_ns <= times.backward_ns <= LONGEST_NS):
+            yield f"stage {stage} needs a forward, and a backward no shorter than its weight part, found {tuple(times)}"
+    if job.edges_ns and len(job.edges_ns) != job.p - 1:
+        yield f"transfer times are needed for {job.p - 1} pairs of neighbours, found {len(job.edges_ns)}"
+    if any(not 0 <= edge <= LONGEST_NS for edge in job.edges_ns):
+        yield f"a transfer takes no less than 0 and no more than 10^15 ns, found {max(job.edges_ns, key=abs)}"
+
+
+def _faults(job: Job) -> Iterator[str]:
+    factors = [*job.scale, *(factor for _, factor in (*job.slow, *job.straggler))]
+    for factor in factors:
+        if not (factor > 0 and isfinite(factor)):
+            yield f"a factor must be above 0, found {factor}"
+    for rank in (*(rank for rank, _ in job.straggler), *job.missing):
+        if not 0 <= rank < job.world:
+            yield f"there is no rank {rank} among {job.world}"
+    if len(set(job.missing)) == job.world:
+        yield "all ranks are missing: there is nothing to write"
+    for name, most in (("skew_ns", MOST_SKEW_NS), ("drift_ppm", MOST_DRIFT_PPM)):
+        values = getattr(job, name)
+        if len(values) > job.world:
+            yield f"{name} has {len(values)} values for {job.world} ranks"
+        if any(not abs(value) <= most for value in values):
+            yield f"{name} must lie between -{most} and {most}, found {max(values, key=abs)}"
+
+
+def _wishes(job: Job) -> Iterator[str]:
+    if job.fused and job.recv_ahead:
+        yield "a fused receive cannot be posted ahead"
+    if job.fused and job.backend == "cpu":
+        yield "gloo fuses nothing"
+    plain = job.v == job.slices == 1 and job.kinds <= {Kind.F, Kind.B} and not _both_ways(job)
+    if job.labels == "torch" and not plain:
+        yield "Forward i labels name neither chunk nor slice, and neither I nor W"
+
+
+def _both_ways(job: Job) -> bool:
+    """Whether a rank holds more than one stage although there is one chunk a rank."""
+    if job.orders:
+        return any(len({action.stage for action in order}) > 1 for order in job.orders)
+    return any(len(held) > 1 for held in job.family.placement(job.shape))

@@ -1,0 +1,130 @@
+"""One rank's run on CPU: operators are the work, the backward runs on the main thread, messages are gloo's."""
+
+from __future__ import annotations
+
+from bubblescope.emit.job import Job
+from bubblescope.emit.names import LAYER, block_label, message_label, step_label
+from bubblescope.emit.pieces import Piece, cut
+from bubblescope.emit.run import Ran, Run, Span, Step, Transfer
+from bubblescope.emit.tape import Node, Tape
+from bubblescope.model.actions import Action, Kind
+
+__all__ = ["CpuRank"]
+
+OP_NS = 1_500  # a posting operator; its message is on its way 500 ns before it returns
+
+
+class CpuRank:
+    """Lays steps on one rank's tape."""
+
+    def __init__(self, job: Job, rank: int, tape: Tape) -> None:
+        self.job, self.rank, self.tape = job, rank, tape
+        self.place = job.place(rank)
+        self.nodes: dict[Action, list[Node]] = {}
+
+    def step(self, step: Step) -> None:
+        """Write one step: its annotation, the pipeline, and what follows."""
+        run, tape = step.runs[self.place.dp], self.tape
+        tape.mark(f"ProfilerStep#{self.job.first_step + step.number}", step.start, step.end)
+        if step.optimizer is not None:
+            tape.mark("Optimizer.zero_grad#AdamW.zero_grad", step.start + 5_000, step.start + 20_000)
+        self.nodes.clear()
+        lane, previous, sends = run.lanes[self.place.pp], step.release, 1
+        for k, ran in enumerate(lane):
+            posted = self._receives(run, lane, k)
+            self._block(ran, max(previous + self.job.post_ns(sends) + 500, posted))
+            self._sends(run, ran)
+            if self.job.labels == "torch":
+                tape.mark(step_label(ran.parts[0].action), previous + 2_500, ran.end + 2_500)
+            previous, sends = ran.end, len(ran.parts)
+        self._after(step)
+
+    def _receives(self, run: Run, lane: list[Ran], k: int) -> int:
+        """Post what is due before the k-th block; hand back when the last posting returned."""
+        ahead, at = self.job.recv_ahead, 0
+        for ran in lane[: ahead + 1] if k == 0 else lane[k + ahead : k + ahead + 1]:
+            for part in ran.parts:
+                transfer = run.transfers.get(part.action)
+                if transfer is not None:
+                    at = max(at, transfer.received)
+                    self._message(transfer, at, "recv")
+                    at += OP_NS
+        return at
+
+    def _sends(self, run: Run, ran: Ran) -> None:
+        """Post a block's outputs."""
+        for part in ran.parts:
+            transfer = run.outgoing.get(part.action)
+            if transfer is not None:
+                self._message(transfer, transfer.sent, "send")
+
+    def _message(self, transfer: Transfer, posted: int, verb: str) -> None:
+        tape, begin = self.tape, posted - OP_NS + 500
+        tape.op("c10d::send" if verb == "send" else "c10d::recv_", begin, begin + OP_NS, number=tape.number)
+        tape.mark(f"gloo:{verb}", posted, max(transfer.end, posted + 1))
+        if self.job.comm_labels:
+            action = transfer.producer if verb == "send" else transfer.consumer
+            tape.mark(message_label(verb, action), begin, begin + OP_NS)
+
+    def _block(self, ran: Ran, opened: int) -> None:
+        """The operators of a block; torch's range includes the wait for the inputs."""
+        if self.job.labels == "pp":
+            self.tape.mark(block_label(ran.actions), opened, ran.end + 500)
+        for part in ran.parts:
+            lay = self._forward if part.action.kind == Kind.F else self._backward
+            lay(part.action, cut(self.job, part, self.rank))
+
+    def _forward(self, action: Action, pieces: list[Piece]) -> None:
+        tape = self.tape
+        nodes = self.nodes[action] = []
+        for piece in pieces:
+            if piece.comm:
+                self._reduce((piece.begin, piece.end))
+                continue
+            layer, inner = LAYER[piece.part % len(LAYER)], _inside(piece)
+            tape.op(layer.outer, piece.begin, piece.end, number=tape.number)
+            tape.op(layer.inner, *inner, number=tape.number)
+            nodes.append(Node(tape.number, piece.begin))
+            tape.number += 1
+
+    def _backward(self, action: Action, pieces: list[Piece]) -> None:
+        tape, nodes = self.tape, iter(reversed(self.nodes[action._replace(kind=Kind.F)]))
+        for piece in pieces:
+            if piece.comm:
+                self._reduce((piece.begin, piece.end))
+                continue
+            node, layer = next(nodes), LAYER[(self.job.kernels - 1 - piece.part) % len(LAYER)]
+            grads = layer.weights and action.kind != Kind.I
+            end = piece.end - min(10_000, (piece.end - piece.begin) // 20) * grads
+            inner = _inside(Piece(piece.begin, end, 0, comm=False))
+            name = f"autograd::engine::evaluate_function: {layer.node}"
+            tape.op(name, piece.begin, end, number=node.number, backward=True)
+            tape.op(layer.node, *inner, number=node.number, backward=True)
+            if action.kind != Kind.W:
+                tape.link(node, piece.begin)
+            if grads:
+                name = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+                tape.op(name, end, piece.end, backward=True)
+
+    def _reduce(self, span: Span) -> None:
+        """A blocking all-reduce."""
+        self.tape.op("c10d::allreduce_", *span, number=self.tape.number)
+        self.tape.mark("gloo:all_reduce", *_inside(Piece(*span, 0, comm=True)))
+
+    def _after(self, step: Step) -> None:
+        """Gradient all-reduce and optimizer."""
+        if (span := step.dp.get((self.place.pp, self.place.dp))) is not None:
+            self._reduce(span)
+        if step.optimizer is None:
+            return
+        begin, end = step.optimizer
+        self.tape.mark("Optimizer.step#AdamW.step", begin - 1_000, end + 1_000)
+        middle = (begin + end) // 2
+        self.tape.op("aten::_foreach_addcdiv_", begin, middle, number=self.tape.number)
+        self.tape.op("aten::_foreach_addcmul_", middle, end, number=self.tape.number)
+
+
+def _inside(piece: Piece) -> Span:
+    """A little less than a piece."""
+    edge = min(500, (piece.end - piece.begin) // 8)
+    return piece.begin + edge, piece.end - edge

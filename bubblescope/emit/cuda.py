@@ -1,0 +1,255 @@
+"""One rank's run on a GPU: a host thread that launches ahead, the autograd thread, and the streams."""
+
+from __future__ import annotations
+
+from bubblescope.emit.groups import groups_of, message_args
+from bubblescope.emit.job import Job
+from bubblescope.emit.names import (
+    LAYER,
+    P2P_KERNEL,
+    REDUCE_KERNEL,
+    STEP_KERNEL,
+    block_label,
+    message_label,
+    step_label,
+)
+from bubblescope.emit.pieces import Piece, cut
+from bubblescope.emit.run import Ran, Run, Span, Step, Transfer
+from bubblescope.emit.simulate import TICK_NS, shortest
+from bubblescope.emit.tape import COMPUTE_STREAM, Args, Launch, Node, Tape
+from bubblescope.model.actions import Action, Kind
+
+__all__ = ["CudaRank"]
+
+ELEMENTS = 4_194_304
+MOST_NS = 4_000  # of a unit of the host's work
+MESSAGE_TICKS = 6  # units that a message takes, its label included
+GAP_TICKS = 17  # units between posting the receives of a block and launching its first kernel
+TP_STREAM, DP_STREAM = 36, 40
+FIRST_STREAM = {(True, True): 20, (True, False): 24, (False, True): 28, (False, False): 32}
+"""Of the first stage's messages, by whether they are forwards and whether they are sends."""
+
+
+class CudaRank:
+    """Lays steps on one rank's tape; `at` is where the launching thread stands, in units of its work."""
+
+    def __init__(self, job: Job, rank: int, tape: Tape) -> None:
+        self.job, self.rank, self.tape = job, rank, tape
+        self.place = job.place(rank)
+        self.groups = groups_of(job, rank)
+        late = job.host_gap_ns >= GAP_TICKS * TICK_NS  # a smaller gap is none that a launch could make
+        slack = job.host_gap_ns // GAP_TICKS if late else MOST_NS
+        self.unit = max(TICK_NS, min(MOST_NS, shortest(job) // job.ticks, slack))
+        self.lead = 3 * self.unit + (0 if late else job.run_ahead_ns)
+        self.at = 0
+        self.nodes: dict[Action, list[Node]] = {}
+        self.busy: dict[int, int] = {}
+        self.streams: dict[tuple[bool, bool, int, int], int] = {}
+
+    def step(self, step: Step) -> None:
+        """Write one step: its annotation, the pipeline, and what follows."""
+        run, name = step.runs[self.place.dp], f"ProfilerStep#{self.job.first_step + step.number}"
+        outer = self.tape.mark(name, step.start, step.end)
+        self.at = step.start + self.unit
+        if step.optimizer is not None:
+            self._spend("Optimizer.zero_grad#AdamW.zero_grad", 2)
+        self.nodes.clear()
+        lane = run.lanes[self.place.pp]
+        for k, ran in enumerate(lane):
+            opened = self.at
+            self._receives(run, lane, k)
+            self._block(ran)
+            self._sends(run, lane, k)
+            if self.job.labels == "torch":
+                self.tape.mark(step_label(ran.parts[0].action), opened, self.at)
+                self.at += self.unit
+        self._after(step)
+        self.tape.project(name, (lane[0].start, lane[-1].end), outer, COMPUTE_STREAM)
+
+    def _spend(self, name: str, units: int) -> None:
+        self.tape.mark(name, self.at, self.at + units * self.unit)
+        self.at += (units + 1) * self.unit
+
+    def _wait(self, moment: int) -> None:
+        """Launch no earlier than the lead before a moment."""
+        self.at = max(self.at, moment - self.lead)
+
+    def _receives(self, run: Run, lane: list[Ran], k: int) -> None:
+        """Post what is due before the k-th block; a fused receive went with its send."""
+        ahead = self.job.recv_ahead
+        blocks = lane[: ahead + 1] if k == 0 else lane[k + ahead : k + ahead + 1]
+        actions = [action for ran in blocks if not ran.fused for action in ran.actions]
+        due = [run.transfers[action] for action in actions if action in run.transfers]
+        for behind, transfer in enumerate(due, start=1 - len(due)):
+            self._wait(transfer.received + behind * MESSAGE_TICKS * self.unit)
+            self._labelled(message_label("RECV", transfer.consumer), transfer, sends=False)
+
+    def _labelled(self, name: str, transfer: Transfer, *, sends: bool) -> None:
+        begin = self.at
+        self._message(transfer, sends=sends)
+        if self.job.comm_labels:
+            self.tape.mark(name, begin - self.unit // 4, self.at)
+            self.at += self.unit
+
+    def _message(self, transfer: Transfer, *, sends: bool) -> None:
+        """One send or receive that is a kernel of its own."""
+        unit, at = self.unit, self.at
+        owner, extra = self._post(transfer, sends=sends)
+        mine, peer = (transfer.source, transfer.target) if sends else (transfer.target, transfer.source)
+        name = f"nccl:send {mine}->{peer}" if sends else f"nccl:recv {mine}<-{peer}"
+        note = self.tape.mark(name, at + 3 * unit // 2, at + 3 * unit)
+        launch = Launch(at + 2 * unit, at + 2 * unit + unit // 2, owner)
+        stream = self._stream(transfer, sends=sends)
+        span = self._shown((transfer.sent if sends else transfer.received, transfer.end), stream)
+        on_kernel = extra if self.job.p2p_args == "kernel" else None
+        self.tape.kernel(P2P_KERNEL, span, launch, stream=stream, extra=on_kernel)
+        self.tape.project(name, span, note, stream)
+        self.at += 5 * unit
+
+    def _post(self, transfer: Transfer, *, sends: bool) -> tuple[Args, Args]:
+        """The operators of a message, four units long; their arguments tell the peer where the job says so."""
+        unit, at, tape = self.unit, self.at, self.tape
+        peer = transfer.target if sends else transfer.source
+        group = self.groups["pp"]
+        extra = message_args(group, "send" if sends else "recv", ELEMENTS)
+        extra["Dst Rank" if sends else "Src Rank"] = group.ranks[peer]
+        tape.op("c10d::send" if sends else "c10d::recv_", at, at + 4 * unit, number=tape.number)
+        owner = tape.op("record_param_comms", at + unit, at + 7 * unit // 2)
+        if self.job.p2p_args == "none":
+            owner["Input Dims"] = [[], [], [], [], [], [], []]
+        else:
+            owner |= extra | {"Rank": peer, "Global rank start": group.ranks[0], "Global rank stride": 1}
+        return owner, extra
+
+    def _stream(self, transfer: Transfer, *, sends: bool) -> int:
+        """The outputs of a stage on a rank have their own stream on either side: chunks run in no common order."""
+        way = (transfer.producer.kind == Kind.F, sends)
+        known = sum(stream[:2] == way for stream in self.streams)
+        output = (*way, transfer.source, transfer.producer.stage)
+        return self.streams.setdefault(output, FIRST_STREAM[way] + 24 * known)
+
+    def _shown(self, span: Span, stream: int) -> Span:
+        """When a communication kernel runs: a stream runs one at a time, and none takes no time."""
+        begin = max(span[0], self.busy.get(stream, 0))
+        self.busy[stream] = end = max(span[1], begin + 1)
+        return begin, end
+
+    def _block(self, ran: Ran) -> None:
+        """Launch the kernels of a block."""
+        self._wait(ran.start)
+        opened, forwards = self.at, list[Piece]()
+        self.at += self.unit
+        for part in ran.parts:
+            pieces = cut(self.job, part, self.rank)
+            if part.action.kind == Kind.F:
+                self._forward(part.action, pieces)
+                forwards += [piece for piece in pieces if not piece.comm]
+            else:
+                self._backward(part.action, pieces)
+        if self.job.labels == "pp":
+            name = block_label(ran.actions)
+            owner = self.tape.mark(name, opened, self.at)
+            if forwards:
+                self.tape.project(name, (forwards[0].begin, forwards[-1].end), owner, COMPUTE_STREAM)
+        self.at += self.unit
+
+    def _forward(self, action: Action, pieces: list[Piece]) -> None:
+        unit, tape = self.unit, self.tape
+        nodes = self.nodes[action] = []
+        for piece in pieces:
+            if piece.comm:
+                self._reduce(piece, tape.main, TP_STREAM, "tp")
+                continue
+            at, layer = self.at, LAYER[piece.part % len(LAYER)]
+            tape.op(layer.outer, at, at + 2 * unit, number=tape.number)
+            owner = tape.op(layer.inner, at + unit // 2, at + 2 * unit - unit // 4, number=tape.number)
+            launch = Launch(at + unit, at + unit + unit // 2, owner)
+            tape.kernel(layer.forward, (piece.begin, piece.end), launch)
+            nodes.append(Node(tape.number, at))
+            tape.number += 1
+            self.at += 2 * unit
+
+    def _backward(self, action: Action, pieces: list[Piece]) -> None:
+        """Nodes run in decreasing order of their numbers, on the autograd engine's thread."""
+        unit, tape = self.unit, self.tape
+        nodes = iter(reversed(self.nodes[action._replace(kind=Kind.F)]))
+        for piece in pieces:
+            if piece.comm:
+                self._reduce(piece, tape.engine, TP_STREAM, "tp")
+                continue
+            at, node = self.at, next(nodes)
+            layer = LAYER[(self.job.kernels - 1 - piece.part) % len(LAYER)]
+            name, number = layer.node, node.number
+            tape.op(f"autograd::engine::evaluate_function: {name}", at, at + 2 * unit, number=number, backward=True)
+            tape.op(name, at + unit // 4, at + 2 * unit - unit // 4, number=number, backward=True)
+            owner = tape.op(layer.inner, at + unit // 2, at + 2 * unit - unit // 2, backward=True)
+            launch = Launch(at + unit, at + unit + unit // 4, owner, tape.engine)
+            tape.kernel(layer.backward, (piece.begin, piece.end), launch)
+            if action.kind != Kind.W:
+                tape.link(node, at)
+            if layer.weights and action.kind != Kind.I:
+                name = "torch::autograd::AccumulateGrad"
+                tape.op(f"autograd::engine::evaluate_function: {name}", at + 2 * unit, at + 3 * unit, backward=True)
+            self.at += 3 * unit
+
+    def _reduce(self, piece: Piece, tid: int, stream: int, axis: str) -> None:
+        """An all-reduce of a group."""
+        unit, at, tape = self.unit, self.at, self.tape
+        extra = message_args(self.groups[axis], "allreduce", ELEMENTS)
+        backward = tid == tape.engine
+        tape.op("c10d::allreduce_", at, at + 2 * unit, number=None if backward else tape.number, backward=backward)
+        owner = tape.op("record_param_comms", at + unit // 4, at + 2 * unit - unit // 4, backward=backward)
+        owner |= extra
+        note = tape.mark("nccl:all_reduce", at + unit // 2, at + 2 * unit - unit // 2, tid=tid)
+        launch = Launch(at + unit, at + unit + unit // 4, owner, tid)
+        span = self._shown((piece.begin, piece.end), stream)
+        tape.kernel(REDUCE_KERNEL, span, launch, stream=stream, extra=extra)
+        tape.project("nccl:all_reduce", span, note, stream)
+        self.at += 3 * unit
+
+    def _sends(self, run: Run, lane: list[Ran], k: int) -> None:
+        """Post a block's outputs, alone or in one kernel with the next receive."""
+        follower = lane[k + 1] if k + 1 < len(lane) else None
+        for part in lane[k].parts:
+            transfer = run.outgoing.get(part.action)
+            if transfer is None:
+                continue
+            self.tape.op("aten::detach", self.at, self.at + self.unit // 2, number=self.tape.number)
+            self.at += self.unit
+            if follower is not None and follower.fused:
+                self._batch(transfer, run.transfers[follower.parts[0].action])
+            else:
+                self._labelled(message_label("SEND", part.action), transfer, sends=True)
+
+    def _batch(self, out: Transfer, back: Transfer) -> None:
+        """A coalesced send and receive: its kernel carries no arguments."""
+        begin = self.at
+        for transfer, sends in ((out, True), (back, False)):
+            self._post(transfer, sends=sends)
+            self.at += 5 * self.unit
+        note = self.tape.mark("nccl:coalesced", begin, self.at)
+        launch = Launch(self.at - self.unit, self.at - self.unit // 2, note)
+        stream = self._stream(out, sends=True)
+        span = self._shown((out.sent, max(out.end, back.end)), stream)
+        self.tape.kernel(P2P_KERNEL, span, launch, stream=stream)
+        self.tape.project("nccl:coalesced", span, note, stream)
+        self.at += self.unit
+
+    def _after(self, step: Step) -> None:
+        """Gradient all-reduce and optimizer."""
+        if (span := step.dp.get((self.place.pp, self.place.dp))) is not None:
+            self._wait(span[0])
+            self._reduce(Piece(*span, 0, comm=True), self.tape.main, DP_STREAM, "dp")
+        if step.optimizer is None:
+            return
+        self._wait(step.optimizer[0])
+        unit, tape, at = self.unit, self.tape, self.at
+        note = tape.mark("Optimizer.step#AdamW.step", at, at + 8 * unit)
+        begin, end = step.optimizer
+        middle = (begin + end) // 2
+        for i, span in enumerate(((begin, middle), (middle, end))):
+            first = at + unit + 3 * i * unit
+            owner = tape.op("aten::_fused_adamw_", first, first + 2 * unit, number=tape.number)
+            tape.kernel(STEP_KERNEL, span, Launch(first + unit // 2, first + unit, owner))
+        tape.project("Optimizer.step#AdamW.step", step.optimizer, note, COMPUTE_STREAM)
+        self.at += 9 * unit

@@ -1,0 +1,84 @@
+"""The process groups of a job, as torch writes them into `distributedInfo` and into the arguments of messages."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from bubblescope.emit.job import Job
+
+__all__ = ["Group", "distributed_info", "groups_of", "message_args"]
+
+DESCRIPTIONS = {
+    "megatron": {
+        "tp": "TENSOR_MODEL_PARALLEL_GROUP",
+        "dp": "DATA_PARALLEL_GROUP_WITH_CP",
+        "pp": "PIPELINE_MODEL_PARALLEL_GROUP",
+    },
+    "mesh": {"tp": "mesh_tp", "dp": "mesh_dp", "pp": "mesh_pp"},
+    "undefined": {"tp": "undefined", "dp": "undefined", "pp": "undefined"},
+}
+
+
+class Group(NamedTuple):
+    """One process group."""
+
+    axis: str
+    name: str
+    desc: str
+    ranks: tuple[int, ...]
+
+
+@lru_cache(maxsize=32)
+def _groups(job: Job) -> tuple[Group, ...]:
+    """The world, then every tensor-, data- and pipeline-parallel group, named in the order of creation."""
+    world = tuple(range(job.world))
+    found = {("world", world): "default_pg"}
+    for axis, field in (("tp", 2), ("dp", 1), ("pp", 0)):
+        lines: dict[tuple[int, ...], list[int]] = {}
+        for rank in world:
+            place = job.place(rank)
+            lines.setdefault(place[:field] + place[field + 1 :], []).append(rank)
+        found.update({(axis, tuple(line)): DESCRIPTIONS[job.pg_desc][axis] for line in lines.values()})
+    return tuple(Group(axis, str(i), desc, ranks) for i, ((axis, ranks), desc) in enumerate(found.items()))
+
+
+def groups_of(job: Job, rank: int) -> dict[str, Group]:
+    """A rank's own groups by axis."""
+    return {group.axis: group for group in _groups(job) if rank in group.ranks}
+
+
+def distributed_info(job: Job, rank: int) -> dict[str, Any]:
+    """What torch knows of the job; the process groups only since it writes relative times."""
+    nccl = job.backend == "cuda"
+    info: dict[str, Any] = {"backend": "nccl" if nccl else "gloo", "rank": rank, "world_size": job.world}
+    if job.era != "relative":
+        return info
+    config = [
+        {
+            "pg_name": group.name,
+            "pg_desc": group.desc,
+            "backend_config": "cuda:nccl" if nccl else "cpu:gloo,cuda:gloo",
+            "pg_size": len(group.ranks),
+            "ranks": list(group.ranks),
+        }
+        for group in groups_of(job, rank).values()
+    ]
+    info |= {"pg_count": len(config), "pg_config": config}
+    return info | ({"nccl_version": "2.21.5"} if nccl else {})
+
+
+def message_args(group: Group, collective: str, elements: int) -> dict[str, Any]:
+    """The arguments that NCCL's operators and kernels carry."""
+    return {
+        "Collective name": collective,
+        "In msg nelems": elements,
+        "Out msg nelems": elements,
+        "Group size": len(group.ranks),
+        "dtype": "BFloat16",
+        "In split size": "[]",
+        "Out split size": "[]",
+        "Process Group Name": group.name,
+        "Process Group Description": group.desc,
+        "Process Group Ranks": str(list(group.ranks)),
+    }

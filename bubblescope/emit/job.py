@@ -1,0 +1,258 @@
+"""The description of a job to emit, and who sits where in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from bubblescope.emit.check import check
+from bubblescope.model.actions import WHOLE, Action, Kind, Order
+from bubblescope.schedules.family import Family, Shape
+from bubblescope.schedules.registry import find
+
+__all__ = ["Backend", "Descriptions", "Era", "Job", "Labels", "Metadata", "P2PArgs", "Place", "StageWork"]
+
+Labels = Literal["pp", "torch", "none"]
+P2PArgs = Literal["kernel", "op", "none"]
+Backend = Literal["cuda", "cpu"]
+Era = Literal["relative", "epoch-int", "epoch-fraction"]
+Metadata = Literal["before", "after", "none"]
+Descriptions = Literal["megatron", "mesh", "undefined"]
+
+CPU_GAP_NS = 20_000  # on CPU one thread computes and posts messages: it needs a gap between actions
+CPU_POST_NS, CPU_NEXT_NS = 2_000, 1_500  # from a block's end to its first message, and from each message to the next
+
+
+class Place(NamedTuple):
+    """Where a global rank sits: pipeline rank, replica, tensor-parallel index."""
+
+    pp: int
+    dp: int
+    tp: int
+
+
+class StageWork(NamedTuple):
+    """Times of one stage for one micro-batch, in nanoseconds; `weight_ns` is the part of the backward that is W."""
+
+    forward_ns: int
+    backward_ns: int
+    weight_ns: int
+
+    def of(self, kind: Kind) -> int:
+        """Time of an action of that kind on a whole micro-batch."""
+        return (self.forward_ns, self.backward_ns, self.backward_ns - self.weight_ns, self.weight_ns)[kind]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Everything that decides a run and the files it leaves; a job that cannot be raises UsageError.
+
+    A step of a schedule that never drains is emitted as its order says, with a flush behind it.
+
+    Attributes:
+        schedule: a name or alias of the registry; with `orders` any text.
+        p: pipeline ranks.
+        m: micro-batches a step, both directions together where a pipeline runs both ways.
+        v: chunks a rank holds, for each direction.
+        slices: pieces that a micro-batch is cut into along its sequence.
+        group: micro-batches that an interleaved schedule takes through a chunk at a time; None is usual.
+        variant: which of the schedule's textbook orders, the usual one being 0.
+        orders: the actions of every rank, in order, in place of a schedule; then p, m, v and slices follow from them.
+        together: with `orders`, the actions that run as one block with the one behind them.
+        d: data-parallel replicas.
+        t: tensor-parallel ranks a stage.
+        forward_ns: forward time per rank and micro-batch, all chunks together.
+        backward_ns: full backward time, likewise.
+        weight_fraction: share of the backward that is W, where it is split.
+        stage_times: times of every stage, in place of the three above; empty for stages alike.
+        scale: factor per stage (p v of them) or per rank (p of them); empty for balanced.
+        slow: pairs of a glob over `step.replica.action` (`*.1.2F*`) and a factor: long micro-batches, late steps.
+        straggler: pairs of a global rank and a factor on all it does, and with it its tensor-parallel peers.
+        jitter: relative sigma of every action's time.
+        p2p_ns: how long a transfer moves bytes.
+        edges_ns: the same for each pair of neighbouring ranks; between other ranks the longest of them.
+        host_gap_ns: idle time before each action, after its input arrived.
+        recv_ahead: by how many actions earlier than needed a receive is posted.
+        steps: optimizer steps recorded.
+        first_step: number in the first `ProfilerStep#N`.
+        dp_ns: gradient all-reduce after the pipeline, where d > 1.
+        dp_early: start it at the rank's own end, inside the window, instead of after the whole pipeline.
+        optimizer_ns: optimizer kernels after the pipeline. Without backwards there is none, and no gradients.
+        tp_share: share of an action spent in tensor-parallel all-reduces, where t > 1.
+        kernels: compute kernels (layers) an action.
+        kernel_gap_ns: idle time between the kernels of an action.
+        run_ahead_ns: how far the host launches ahead of the GPU, where no host gap is asked for.
+        skew_ns: clock offset per global rank; missing ones are 0.
+        drift_ppm: clock drift per global rank; missing ones are 0.
+        labels: PP:sFm ranges, GPipe's `Forward i`, or none.
+        comm_labels: PP:sRECV_Fm and PP:sSEND_Fm too.
+        autograd: write sequence numbers and fwdbwd flows.
+        p2p_args: where peers of sends and receives are written.
+        fused: a send and the next receive with one peer are one kernel, which blocks the rank.
+        backend: GPU kernels and launches, or operators only.
+        era: how time stamps are written.
+        metadata: where the job's metadata stand in the file.
+        pg_desc: flavour of the process group descriptions.
+        gpu_annotations: write the GPU's copies of annotations.
+        missing: global ranks whose file is not written.
+        neutral_names: file names that tell no rank.
+        compress: write .json.gz rather than .json.
+        seed: of every random number.
+    """
+
+    schedule: str = "1f1b"
+    p: int = 4
+    m: int = 8
+    v: int = 1
+    slices: int = 1
+    group: int | None = None
+    variant: int = 0
+    orders: tuple[Order, ...] = ()
+    together: frozenset[Action] = frozenset()
+    d: int = 1
+    t: int = 1
+    forward_ns: int = 10_000_000
+    backward_ns: int = 20_000_000
+    weight_fraction: float = 0.5
+    stage_times: tuple[StageWork, ...] = ()
+    scale: tuple[float, ...] = ()
+    slow: tuple[tuple[str, float], ...] = ()
+    straggler: tuple[tuple[int, float], ...] = ()
+    jitter: float = 0.0
+    p2p_ns: int = 0
+    edges_ns: tuple[int, ...] = ()
+    host_gap_ns: int = 0
+    recv_ahead: int = 0
+    steps: int = 2
+    first_step: int = 0
+    dp_ns: int = 4_000_000
+    dp_early: bool = False
+    optimizer_ns: int = 3_000_000
+    tp_share: float = 0.15
+    kernels: int = 4
+    kernel_gap_ns: int = 0
+    run_ahead_ns: int = 500_000
+    skew_ns: tuple[int, ...] = ()
+    drift_ppm: tuple[float, ...] = ()
+    labels: Labels = "pp"
+    comm_labels: bool = False
+    autograd: bool = True
+    p2p_args: P2PArgs = "kernel"
+    fused: bool = False
+    backend: Backend = "cuda"
+    era: Era = "relative"
+    metadata: Metadata = "before"
+    pg_desc: Descriptions = "megatron"
+    gpu_annotations: bool = True
+    missing: tuple[int, ...] = ()
+    neutral_names: bool = False
+    compress: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Keep lists as tuples, take the sizes of explicit orders, and refuse jobs that no framework could run."""
+        self._keep_tuples()
+        if self.orders:
+            self._measure()
+        else:
+            object.__setattr__(self, "schedule", find(self.schedule).name)
+        check(self)
+
+    def _keep_tuples(self) -> None:
+        object.__setattr__(self, "orders", tuple(tuple(order) for order in self.orders))
+        object.__setattr__(self, "together", frozenset(self.together))
+        object.__setattr__(self, "stage_times", tuple(StageWork(*times) for times in self.stage_times))
+        for name in ("slow", "straggler"):
+            object.__setattr__(self, name, tuple((key, factor) for key, factor in getattr(self, name)))
+        for name in ("scale", "edges_ns", "skew_ns", "drift_ppm", "missing"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    def _measure(self) -> None:
+        """The sizes of a pipeline with explicit orders."""
+        actions = [action for order in self.orders for action in order]
+        p = len(self.orders)
+        sizes = {
+            "p": p,
+            "m": len({action.microbatch for action in actions}),
+            "v": -(-(1 + max((action.stage for action in actions), default=0)) // p),
+            "slices": len({action.slice for action in actions if action.slice != WHOLE}) or 1,
+        }
+        for name, size in sizes.items():
+            object.__setattr__(self, name, size)
+
+    @property
+    def shape(self) -> Shape:
+        """The size of the pipeline."""
+        return Shape(self.p, self.m, self.v, self.slices, self.group)
+
+    @property
+    def family(self) -> Family:
+        """The schedule; of explicit orders there is none to ask for."""
+        return find(self.schedule)
+
+    @cached_property
+    def kinds(self) -> frozenset[Kind]:
+        """Kinds of the actions that run."""
+        if self.orders:
+            return frozenset(action.kind for order in self.orders for action in order)
+        return self.family.kinds
+
+    @property
+    def trains(self) -> bool:
+        """Whether there are backwards, and thus gradients and an optimizer."""
+        return self.kinds != {Kind.F}
+
+    @cached_property
+    def stages(self) -> int:
+        """Stages of the whole pipeline."""
+        if self.orders:
+            return 1 + max(action.stage for order in self.orders for action in order)
+        return self.p * self.v
+
+    @property
+    def world(self) -> int:
+        """Ranks of the whole job."""
+        return self.p * self.d * self.t
+
+    @property
+    def gap_ns(self) -> int:
+        """Idle time before each action, what the backend needs included."""
+        return self.host_gap_ns + (CPU_GAP_NS if self.backend == "cpu" else 0)
+
+    @cached_property
+    def pattern(self) -> tuple[bool, ...]:
+        """For each kernel of an action, whether it is an all-reduce: one after half of the kernels, one at the end."""
+        if self.t == 1:
+            return (False,) * self.kernels
+        half = self.kernels // 2
+        return (False,) * half + (True,) * (half > 0) + (False,) * (self.kernels - half) + (True,)
+
+    @property
+    def ticks(self) -> int:
+        """Host work units that the shortest action must last, for its kernels to be launched ahead."""
+        return 8 * len(self.pattern) + 40
+
+    def post_ns(self, place: int) -> int:
+        """How long after a block's end the message is posted that has `place` others before it."""
+        return CPU_POST_NS + CPU_NEXT_NS * place if self.backend == "cpu" else 0
+
+    def moves_ns(self, source: int, target: int) -> int:
+        """How long a transfer between two pipeline ranks moves bytes."""
+        if not self.edges_ns:
+            return self.p2p_ns
+        return self.edges_ns[min(source, target)] if abs(source - target) == 1 else max(self.edges_ns)
+
+    def rank(self, pp: int, dp: int, tp: int) -> int:
+        """Global rank: tensor-parallel ranks are neighbours, pipeline ranks furthest apart."""
+        return tp + self.t * (dp + self.d * pp)
+
+    def place(self, rank: int) -> Place:
+        """Where a global rank sits."""
+        return Place(rank // (self.t * self.d), rank // self.t % self.d, rank % self.t)
+
+    def factor(self, rank: int, stage: int) -> float:
+        """How much longer than the mean a stage works on a pipeline rank."""
+        if not self.scale:
+            return 1.0
+        return self.scale[stage if len(self.scale) == self.stages else rank]

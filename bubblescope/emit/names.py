@@ -1,0 +1,76 @@
+"""The names that operators, kernels and labels carry."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bubblescope.emit.plan import Block
+from bubblescope.model.actions import WHOLE, Action, Kind
+
+__all__ = ["LAYER", "P2P_KERNEL", "REDUCE_KERNEL", "STEP_KERNEL", "Part", "block_label", "message_label", "step_label"]
+
+P2P_KERNEL = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+REDUCE_KERNEL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+STEP_KERNEL = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
+    "FusedOptimizerTensorListMetadata<3>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4, "
+    "(at::native::ADAM_MODE)1, false>>(at::native::(anonymous namespace)::FusedOptimizerTensorListMetadata<3>)"
+)
+_GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_{}_n_tilesize{}_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
+_POINTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}CUDAKernelImpl(at::TensorIteratorBase&)>"
+
+
+class Part(NamedTuple):
+    """One part of a layer: its operators, its autograd node, and its kernels."""
+
+    outer: str
+    inner: str
+    node: str
+    forward: str
+    backward: str
+    weights: bool = False
+
+
+LAYER = (
+    Part(
+        "aten::linear",
+        "aten::addmm",
+        "AddmmBackward0",
+        _GEMM.format("t", "128x128x64"),
+        _GEMM.format("n", "128x128x64"),
+        weights=True,
+    ),
+    Part(
+        "aten::_scaled_dot_product_flash_attention",
+        "aten::_flash_attention_forward",
+        "ScaledDotProductFlashAttentionBackward0",
+        "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>>(Flash_fwd_params)",
+        "void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<Flash_bwd_kernel_traits<128>>(int)",
+    ),
+    Part(
+        "aten::matmul",
+        "aten::mm",
+        "MmBackward0",
+        _GEMM.format("t", "256x128x64"),
+        _GEMM.format("n", "256x128x64"),
+        weights=True,
+    ),
+    Part("aten::gelu", "aten::gelu", "GeluBackward0", _POINTWISE.format("Gelu"), _POINTWISE.format("GeluBackward")),
+)
+
+
+def block_label(block: Block) -> str:
+    """The range of a block: one action, or a forward and a backward in one range, as torch writes them."""
+    inner = ";".join(map(str, block))
+    return f"PP:{inner}" if len(block) == 1 else f"PP:({inner})OVERLAP_F_B"
+
+
+def message_label(verb: str, action: Action) -> str:
+    """The range of a send or receive; every gradient is a B, also where its backward is split."""
+    kind, part = "F" if action.kind == Kind.F else "B", "" if action.slice == WHOLE else f".{action.slice}"
+    return f"PP:{action.stage}{verb.upper()}_{kind}{action.microbatch}{part}"
+
+
+def step_label(action: Action) -> str:
+    """The range that GPipe opens around an action and its messages."""
+    return f"{'Forward' if action.kind == Kind.F else 'Backward'} {action.microbatch}"

@@ -1,0 +1,59 @@
+"""Jobs of all sorts, and the rows of the files that they leave."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from decimal import Decimal
+
+from bubblescope.emit import Job
+from bubblescope.model.actions import Action
+
+ROUGH = {"jitter": 0.05, "p2p_ns": 200_000, "host_gap_ns": 70_000, "seed": 3}
+JOBS = {
+    "1f1b": Job(**ROUGH),
+    "1f1b fused": Job(**ROUGH, fused=True, labels="none", p2p_args="op"),
+    "1f1b ahead": Job(**ROUGH, recv_ahead=1, comm_labels=True),
+    "gpipe torch labels": Job(**ROUGH, schedule="gpipe", p=3, m=6, labels="torch", metadata="after"),
+    "gpipe epoch": Job(**ROUGH, schedule="gpipe", p=2, m=4, era="epoch-fraction", p2p_args="none"),
+    "interleaved": Job(**ROUGH, schedule="interleaved-1f1b", v=2, scale=(1.0, 1.0, 1.3, 1.0)),
+    "looped-bfs two ranks": Job(**ROUGH, schedule="looped-bfs", p=2, m=4, v=2, kernel_gap_ns=3_000),
+    "zb-h1": Job(**ROUGH, schedule="zb-h1"),
+    "zb-v": Job(**ROUGH, schedule="zb-v", v=2),
+    "tp and dp": Job(**ROUGH, p=2, m=4, d=2, t=2, kernel_gap_ns=1_000, dp_early=True, slow=(("*.1.1F*", 1.5),)),
+    "zb-v ahead": Job(**ROUGH, schedule="zb-v", v=2, recv_ahead=1, comm_labels=True),
+    "dualpipe": Job(**ROUGH, schedule="dualpipe", p=4, m=8, comm_labels=True),
+    "dualpipe-v ahead": Job(**ROUGH, schedule="dualpipe-v", p=2, m=6, v=2, recv_ahead=1, t=2),
+    "dualpipe-v fused": Job(**ROUGH, schedule="dualpipe-v", p=2, m=6, v=2, fused=True),
+    "chimera": Job(**ROUGH, schedule="chimera", d=2, recv_ahead=1, straggler=((3, 1.5),)),
+    "seq1f1b": Job(**ROUGH, schedule="seq1f1b", slices=3, comm_labels=True),
+    "forward-only": Job(**ROUGH, schedule="forward-only", v=2, d=2),
+    "by hand": Job(
+        **ROUGH,
+        orders=[[Action.parse(text) for text in lane.split()] for lane in ("0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1")],
+        together=[Action.parse("0F1")],
+    ),
+    "cpu dualpipe-v": Job(**ROUGH, schedule="dualpipe-v", p=2, m=6, v=2, backend="cpu", comm_labels=True),
+    "cpu chimera": Job(**ROUGH, schedule="chimera", p=2, m=4, backend="cpu"),
+    "cpu": Job(**ROUGH, p=3, m=4, backend="cpu"),
+    "cpu gpipe": Job(**ROUGH, schedule="gpipe", p=2, m=4, t=2, d=2, backend="cpu", labels="torch"),
+    "one kernel, no transfer time": Job(p=2, m=2, kernels=1, forward_ns=100_000, backward_ns=150_000),
+}
+
+
+def read(path):
+    """A file's content, its numbers exact."""
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data, parse_float=Decimal)
+
+
+def rows(content, *cats):
+    """Complete events of some categories, with whole nanoseconds."""
+    found = []
+    for event in content["traceEvents"]:
+        if event["ph"] == "X" and event["cat"] in cats:
+            start, took = event["ts"] * 1000, event["dur"] * 1000
+            assert start == int(start)
+            assert took == int(took)
+            found.append({**event, "start": int(start), "end": int(start + took)})
+    return found

@@ -1,0 +1,90 @@
+"""Jobs that cannot be are refused, with what is wrong."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import pytest
+
+from bubblescope.emit import Job, truth
+from bubblescope.errors import UsageError
+from bubblescope.model.actions import Action
+
+
+def order(text):
+    """An order from its actions."""
+    return tuple(map(Action.parse, text.split()))
+
+
+REFUSED = [
+    ({"schedule": "1f2b"}, "no schedule is called '1f2b'"),
+    ({"p": 0}, "p must be at least 1"),
+    ({"steps": 0}, "steps must be at least 1"),
+    ({"p2p_ns": -1}, "p2p_ns must be at least 0"),
+    ({"jitter": nan}, "jitter must be at least 0"),
+    ({"p": 10_000, "m": 10_000}, "about 1600000000 kernels"),
+    ({"forward_ns": 10**16}, "no more than 10"),
+    ({"labels": "all"}, "labels must be one of pp, torch, none"),
+    ({"v": 2}, "1f1b has one chunk a rank"),
+    ({"schedule": "zb-v"}, "two chunks"),
+    ({"schedule": "chimera", "p": 3}, "even"),
+    ({"group": 0}, "group must be at least 1"),
+    ({"weight_fraction": 1.5}, "weight_fraction"),
+    ({"tp_share": 1.0}, "tp_share"),
+    ({"scale": (1.0, 2.0)}, "scale needs a factor for each of 4 ranks"),
+    ({"scale": (1.0, 1.0, 0.0, 1.0)}, "a factor must be above 0"),
+    ({"slow": [("*", inf)]}, "a factor must be above 0"),
+    ({"stage_times": [(1_000_000, 2_000_000, 0)]}, "times are needed for 4 stages"),
+    ({"p": 1, "stage_times": [(1_000_000, 2_000_000, 3_000_000)]}, "no shorter than its weight part"),
+    ({"edges_ns": (1, 2)}, "3 pairs of neighbours"),
+    ({"edges_ns": (1, 2, -3)}, "found -3"),
+    ({"straggler": [(4, 2.0)]}, "there is no rank 4 among 4"),
+    ({"missing": [-1]}, "there is no rank -1"),
+    ({"missing": range(4)}, "nothing to write"),
+    ({"skew_ns": [0] * 5}, "5 values for 4 ranks"),
+    ({"skew_ns": [10**16]}, "skew_ns must lie between"),
+    ({"drift_ppm": [nan]}, "drift_ppm must lie between"),
+    ({"fused": True, "recv_ahead": 1}, "posted ahead"),
+    ({"fused": True, "backend": "cpu"}, "gloo fuses nothing"),
+    ({"schedule": "interleaved-1f1b", "v": 2, "labels": "torch"}, "Forward i labels"),
+    ({"schedule": "zb-h1", "labels": "torch"}, "Forward i labels"),
+    ({"schedule": "chimera", "labels": "torch"}, "Forward i labels"),
+    ({"orders": [order("0F0 0B0"), ()]}, "rank 1 has no actions"),
+    ({"orders": [order("0F0 0F0")]}, "0F0 stands more than once"),
+    ({"orders": [order("0B0 0F0")]}, "0B0 has no forward before it"),
+    ({"orders": [order("0F0 0F1.0")]}, "some actions are slices"),
+    ({"orders": [order("0F0 0B0")], "together": [Action.parse("0B0")]}, "there is none"),
+    ({"orders": [order("0F0 0F1 0B0")], "together": order("0F0 0F1")}, "a block is two actions"),
+]
+
+
+@pytest.mark.parametrize(("made", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_jobs_that_cannot_be(made, message):
+    """Before anything is simulated."""
+    with pytest.raises(UsageError, match=message):
+        Job(**made)
+
+
+LATER = [
+    ({"schedule": "gpipe", "variant": 2}, "gpipe has 2 orders"),
+    ({"slices": 2}, "1f1b takes micro-batches whole"),
+    ({"forward_ns": 100}, "0F0 takes 100 ns, which is too short for 4 kernels"),
+    ({"schedule": "zb-h1", "weight_fraction": 0}, "W0 takes 1 ns"),
+]
+
+
+@pytest.mark.parametrize(("made", "message"), LATER, ids=[message for _, message in LATER])
+def test_jobs_that_cannot_run(made, message):
+    """What only their orders and times tell."""
+    with pytest.raises(UsageError, match=message):
+        truth(Job(**made))
+
+
+def test_a_job_takes_lists():
+    """What was given as a list is kept as a tuple."""
+    assert Job(scale=[1.0, 2.0, 1.0, 1.0], missing=[2]) == Job(scale=(1.0, 2.0, 1.0, 1.0), missing=(2,))
+
+
+def test_a_job_takes_an_alias():
+    """And goes by the schedule's own name."""
+    assert Job(schedule="ZBV", v=2) == Job(schedule="zb-v", v=2)
