@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bubblescope.model.report import Report
 
-__all__ = ["Progress", "bug", "error", "interrupted", "note", "result", "show"]
+__all__ = ["Progress", "bug", "drawn", "error", "interrupted", "note", "result", "show"]
 
 _PLAIN_WIDTH = 100
 _SIZES = ("COLUMNS", "LINES")
@@ -32,12 +32,17 @@ def result(data: bytes) -> None:
 
 
 def show(report: Report) -> None:
-    """Print a report's summary to stdout, in colour where that is a terminal."""
+    """Print a report's summary to stdout."""
     from bubblescope.report import terminal  # noqa: PLC0415  rich is slow to import, and --help needs none of it
 
+    drawn(lambda console: terminal.render(report, console))
+
+
+def drawn(draw: Callable[[Console], None]) -> None:
+    """Print what is drawn to stdout, in colour where that is a terminal."""
     page = _Page(sys.stdout)
     console = _console(page)
-    terminal.render(report, console)
+    draw(console)
     text = page.getvalue()
     if not console.is_terminal:
         text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())

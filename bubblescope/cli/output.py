@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import stat
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bubblescope import atomic
 from bubblescope.cli import console
 from bubblescope.errors import UsageError
 from bubblescope.report import registry
@@ -53,7 +50,7 @@ class Output:
         """Write the report in its format."""
         if self.target is not None:
             self.check()
-            _write_file(self.target, registry.render(self._format(), report))
+            write_file(self.target, registry.render(self._format(), report))
             if not self.quiet:
                 console.note(f"Wrote {self.target}")
         elif self._format() == "table":
@@ -65,36 +62,13 @@ class Output:
         return self.format or registry.guess(self.target)
 
 
-def _write_file(target: str, data: bytes) -> None:
+def write_file(target: str, data: bytes) -> None:
+    """Write a file whole; raises UsageError where that cannot be done."""
     path = Path(target)
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # /dev/null must stay what it is
         else:
-            _replace(path.resolve(), data)
+            atomic.write(path.resolve(), data)
     except OSError as error:
         raise UsageError(f"cannot write {target}: {error.strerror or error}") from error
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write under another name and rename, so that nobody ever sees half a file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".bubblescope-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        temporary.chmod(_mode(path))
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def _mode(path: Path) -> int:
-    """The mode that the file has, or that a new file gets; mkstemp's is for secrets."""
-    if path.exists():
-        return stat.S_IMODE(path.stat().st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

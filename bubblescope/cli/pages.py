@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from bubblescope.cli import console
-from bubblescope.cli.console import _console
-from bubblescope.cli.output import Output, _write_file
+from bubblescope.cli.output import Output, write_file
 from bubblescope.report import registry
 
 if TYPE_CHECKING:
@@ -29,7 +25,7 @@ def write(output: Output, page: Callable[[], Page], data: Callable[[], Mapping[s
             console.result(_render(form, page, data))
         return
     output.check()
-    _write_file(output.target, _render(form, page, data))
+    write_file(output.target, _render(form, page, data))
     if not output.quiet:
         console.note(f"Wrote {output.target}")
 
@@ -48,10 +44,4 @@ def show(page: Page) -> None:
     """Print a page to stdout, in colour where that is a terminal."""
     from bubblescope.report import pages  # noqa: PLC0415
 
-    on = _console(sys.stdout)
-    with on.capture() as capture:  # rich itself would end the program with 1 where nobody reads it
-        pages.draw(page, on)
-    text = capture.get()
-    if not on.is_terminal:
-        text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
-    click.echo(text, nl=False, color=True)  # rich has decided about colour
+    console.drawn(lambda on: pages.draw(page, on))

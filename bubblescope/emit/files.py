@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import tempfile
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import orjson
 
+from bubblescope import atomic
 from bubblescope.emit.job import Job
 from bubblescope.emit.kineto import content
 from bubblescope.emit.record import record
@@ -51,7 +50,7 @@ def write(job: Job, folder: Path, *, overwrite: bool = False, with_truth: bool =
         if not overwrite:
             _refuse(makers)
         for path, make in makers.items():
-            _replace(path, make())
+            atomic.write(path, make())
     except OSError as error:
         raise UsageError(f"cannot write {error.filename or folder}: {error.strerror or error}") from error
     return list(makers)
@@ -82,20 +81,3 @@ def _refuse(paths: dict[Path, Callable[[], bytes]]) -> None:
     if taken:
         more = f" and {len(taken) - 1} more files exist" if len(taken) > 1 else " exists"
         raise UsageError(f"{taken[0]}{more} already", hint="Name an empty folder, or allow to overwrite.")
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write under another name and rename, so that nobody ever sees half a file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".bubblescope-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise

@@ -9,7 +9,7 @@ from bubblescope.model.report import Report
 from bubblescope.report.summary import Summary, summarise
 from bubblescope.report.tables import Table
 
-__all__ = ["render"]
+__all__ = ["escape", "markdown_table", "render"]
 
 # What starts a construct anywhere in a line. `$` is GitHub's mathematics.
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~$])")
@@ -42,7 +42,7 @@ def render(report: Report) -> bytes:
 def _blocks(summary: Summary) -> list[str]:
     blocks = ["### Pipeline bubble", f"**{summary.verdict}**"]
     blocks.append("\n".join(f"- {name}: {text}" for name, text in summary.facts))
-    blocks += [_folded(table) if table.detail else _table(table) for table in summary.tables]
+    blocks += [_folded(table) if table.detail else markdown_table(table) for table in summary.tables]
     if summary.findings:
         blocks += ["**What would help**", "\n".join(f"- {_line(text)}" for text in summary.findings)]
     if summary.warnings:
@@ -55,7 +55,8 @@ def _folded(table: Table) -> str:
     return f"<details><summary>{table.title}</summary>\n\n{table.denominator}\n\n{_grid(table)}\n\n</details>"
 
 
-def _table(table: Table) -> str:
+def markdown_table(table: Table) -> str:
+    """A table under its title; its strings are escaped already."""
     return f"**{table.title}**: {table.denominator}\n\n{_grid(table)}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bubblescope.model.report import Report
 from bubblescope.report import wording as words
@@ -29,21 +29,10 @@ class Summary:
         return Summary(
             verdict=change(self.verdict),
             facts=tuple((change(name), change(text)) for name, text in self.facts),
-            tables=tuple(_map_table(table, change) for table in self.tables),
+            tables=tuple(table.map(change) for table in self.tables),
             findings=tuple(map(change, self.findings)),
             warnings=tuple(map(change, self.warnings)),
         )
-
-
-def _map_table(table: Table, change: Callable[[str], str]) -> Table:
-    return replace(
-        table,
-        title=change(table.title),
-        denominator=change(table.denominator),
-        headers=tuple(map(change, table.headers)),
-        rows=tuple(tuple(map(change, row)) for row in table.rows),
-        more=None if table.more is None else change(table.more),
-    )
 
 
 def summarise(report: Report) -> Summary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from bubblescope.model.report import Communication, Report, Stage, WorstBubble
@@ -35,6 +35,17 @@ class Table:
     strong: frozenset[int] = frozenset()
     more: str | None = None
     detail: bool = False
+
+    def map(self, change: Callable[[str], str]) -> Table:
+        """The same table with every string changed."""
+        return replace(
+            self,
+            title=change(self.title),
+            denominator=change(self.denominator),
+            headers=tuple(map(change, self.headers)),
+            rows=tuple(tuple(map(change, row)) for row in self.rows),
+            more=None if self.more is None else change(self.more),
+        )
 
 
 def tables(report: Report) -> tuple[Table, ...]:

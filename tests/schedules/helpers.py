@@ -13,9 +13,6 @@ from bubblescope.schedules.replay import NO_DELAYS, Delays, Replay, replay
 
 Orders = dict[int, Order]
 
-SLICED = {"seq1f1b": 3}
-"""Schedules that cut micro-batches, and into how many slices."""
-
 
 class Recorded(NamedTuple):
     """A schedule that PyTorch made: by rank, its order and the first actions of its blocks."""
@@ -44,17 +41,22 @@ def shapes(ps: Sequence[int] = range(1, 7), ms: Sequence[int] = range(1, 11), vs
     return [Shape(p, m, v) for p, m, v in product(ps, ms, vs)]
 
 
+def slices_of(family: Family) -> int:
+    """Some slices where a schedule cuts micro-batches, one where it takes them whole."""
+    return 3 if family.cuts else 1
+
+
 def sizes(family: Family, p: int) -> list[Shape]:
     """A small, a middle and a large m with which a schedule can have p ranks; fewer where it is choosy, or none."""
     ms = dict.fromkeys((p, 2 * p, 2 * p + 1, 2 * p + 2, 3 * p, 4 * p))
-    given = [Shape(p, m, family.chunks, SLICED.get(family.name, 1)) for m in ms]
+    given = [Shape(p, m, family.chunks, slices_of(family)) for m in ms]
     fit = [shape for shape in given if family.problem(shape) is None]
     return [fit[0], fit[len(fit) // 2], fit[-1]] if fit else []
 
 
 def usual_shape(family: Family) -> Shape:
     """A shape of some size in which schedules differ widely."""
-    return Shape(4, 12, family.chunks, SLICED.get(family.name, 1))
+    return Shape(4, 12, family.chunks, slices_of(family))
 
 
 def possible(shape: Shape) -> list[Family]:

@@ -15,7 +15,7 @@ from bubblescope.schedules.family import EVEN, Costs, Shape
 from bubblescope.schedules.registry import FAMILIES, find
 from bubblescope.schedules.replay import Delays, replay
 from bubblescope.schedules.simulate import simulate
-from tests.schedules.helpers import SLICED, by_stage, longest_span, run, whole
+from tests.schedules.helpers import by_stage, longest_span, run, whole
 
 length = st.floats(0.05, 20)
 share = st.floats(0, 1)
@@ -68,7 +68,7 @@ def costs_of(random: Random) -> list[Costs]:
 
 def grid(family, ps=range(1, 9), ms=(*range(1, 7), 8, 9, 12, 16)):
     """Shapes that a schedule can have."""
-    cut = family.name in SLICED
+    cut = family.cuts
     given = [Shape(p, m, 1 if cut else v, v if cut else 1) for p, m, v in product(ps, ms, (1, 2, 3))]
     return [shape for shape in given if family.problem(shape) is None]
 

@@ -12,7 +12,7 @@ from bubblescope.model.placement import loop, mirrored, vee
 from bubblescope.schedules.detect import detect
 from bubblescope.schedules.family import EVEN, Shape
 from bubblescope.schedules.registry import FAMILIES, find
-from tests.schedules.helpers import SLICED, blocks, every_variant, order, possible, shapes, whole
+from tests.schedules.helpers import blocks, every_variant, order, possible, shapes, whole
 
 VEE = ["zb-v", "dualpipe-v", "v-half", "v-min", "hanayo"]
 """Schedules whose stages run down the ranks and up again."""
@@ -192,6 +192,32 @@ def test_unusual_variants_by_hand(name, shape, last, note):
     assert [variant.note for variant in others if variant.order(shape.p - 1) == order(last)] == [note]
 
 
+@pytest.mark.parametrize("name", ["interleaved-1f1b", "interleaved-zb", "forward-only"])
+def test_a_stated_group(name):
+    """Where the user says how large the groups are, the order of that size is the usual one."""
+    known = {
+        variant.note: whole(Shape(2, 6, 2), variant.order) for variant in find(name).variants(Shape(2, 6, 2), EVEN)
+    }
+    for group, note in ((2, ""), (3, "groups of 3"), (6, "groups of 6")):
+        assert find(name).orders(Shape(2, 6, 2, group=group)) == known[note]
+
+
+def test_who_cuts_and_who_groups():
+    """One schedule cuts micro-batches, three take them in groups, and all others say that they do not."""
+    assert [family.name for family in FAMILIES if family.cuts] == ["seq1f1b"]
+    assert {family.name for family in FAMILIES if family.grouped} == {
+        "interleaved-1f1b",
+        "interleaved-zb",
+        "forward-only",
+    }
+    for family in FAMILIES:
+        sliced, grouped = (
+            family.problem(Shape(2, 4, family.chunks, **extra)) for extra in ({"slices": 2}, {"group": 2})
+        )
+        assert (sliced is None) == family.cuts
+        assert family.grouped or grouped == f"{family.name} takes no groups, found group=2"
+
+
 def test_only_usual_orders_are_without_a_note():
     """The first variant of a schedule has no note, and every other one has."""
     for shape in shapes(ms=[2, 4, 6, 9]):
@@ -299,7 +325,7 @@ def _check_rank(family, shape, rank, actions):
     """Each kind of each stage, micro-batch and slice runs once; after its forward, and a W after its I."""
     parts = list(_parts(family, actions))
     kinds = family.kinds - {Kind.B} if Kind.I in family.kinds else family.kinds
-    cut = range(shape.slices) if family.name in SLICED else [WHOLE]
+    cut = range(shape.slices) if family.cuts else [WHOLE]
     expected = [Action(s, kind, i, k) for (s, i), kind, k in product(_cells(family, shape, rank), kinds, cut)]
     assert Counter(parts) == dict.fromkeys(expected, 1)
     at = {action: k for k, action in enumerate(parts)}
@@ -387,6 +413,8 @@ def test_shapes_below_one(size, message):
 
 
 IMPOSSIBLE = [
+    ("1f1b", Shape(4, 8, slices=2), "1f1b takes micro-batches whole, found slices=2", Shape(4, 8)),
+    ("gpipe", Shape(4, 8, group=4), "gpipe takes no groups, found group=4", Shape(4, 8)),
     ("1f1b", Shape(4, 8, 2), "1f1b has one chunk a rank; with more it is interleaved-1f1b", Shape(4, 8)),
     ("gpipe", Shape(4, 8, 2), "gpipe has one chunk a rank; with more it is looped-bfs", Shape(4, 8)),
     ("naive", Shape(4, 8, 2), "naive model parallelism has one chunk a rank", Shape(4, 8)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections import Counter
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from bubblescope.model.actions import Action, Kind
 from bubblescope.schedules.family import EVEN, Shape
 from bubblescope.schedules.registry import FAMILIES, find
 from bubblescope.schedules.replay import NO_DELAYS, Deadlock, Delays, by_edge, replay, source_of
-from tests.schedules.helpers import blocks, every_variant, order, shapes, sizes
+from tests.schedules.helpers import blocks, every_variant, order, run, shapes, sizes
 
 LENGTHS = {"F": 1.0, "B": 2.0, "I": 1.0, "W": 1.0}
 
@@ -299,6 +300,17 @@ def test_no_sliced_order_deadlocks(slices):
         orders = family.orders(shape)
         lengths = {a: 1.0 for actions in orders.values() for a in actions}
         assert replay(orders, lengths, last_stage=shape.p - 1).makespan == 2 * (shape.m * slices + shape.p - 1)
+
+
+@pytest.mark.parametrize("name", ["interleaved-1f1b", "interleaved-zb", "forward-only"])
+def test_no_stated_group_deadlocks(name):
+    """The same for groups of every size that a schedule allows."""
+    family, ran = find(name), 0
+    for p, m, v, group in product(range(1, 6), range(1, 12), (2, 3), range(1, 13)):
+        shape = Shape(p, m, v, group=group)
+        if family.problem(shape) is None:
+            ran += run(family, shape, EVEN).makespan > 0
+    assert ran > 200
 
 
 @st.composite
