@@ -66,12 +66,7 @@ def _inputs(job: Job) -> tuple[report.Input, ...]:
 
 def _layout(job: Job) -> report.Layout:
     plan = job.plan
-    ranks = stages.ranks_at(job)
-    rows = [
-        report.StageRanks(stage=stage, chunk=chunk, ranks=ranks.get(position, ()))
-        for position, held in job.placement.items()
-        for chunk, stage in enumerate(held)
-    ]
+    held = sorted(stages.holders(job).items())
     return report.Layout(
         world_size=plan.world_size,
         pp=plan.pp,
@@ -82,7 +77,9 @@ def _layout(job: Job) -> report.Layout:
         virtual=job.virtual if plan.pipelines else 1,
         source=plan.source,
         missing_ranks=quality.missing_ranks(job),
-        stages=tuple(sorted(rows, key=lambda row: row.stage)) if plan.pipelines else (),
+        stages=tuple(report.StageRanks(stage=stage, chunk=chunk, ranks=ranks) for stage, (chunk, ranks) in held)
+        if plan.pipelines
+        else (),
     )
 
 
@@ -133,8 +130,6 @@ def _evidence(found: Study) -> tuple[str, ...]:
         return ("nothing tells of more than one stage: no label, no pipeline group, no message between stages",)
     if found.job.untold_chunks is not None:
         return (f"{found.job.untold_chunks} chunks a rank, which nothing tells apart",)
-    if schedule is None and not found.used:
-        return ("no step that counts is complete, so there is no order to compare",)
     if schedule is None:
         return ("messages between stages, but no forward or backward could be told",)
     shape = schedule.shape
@@ -143,6 +138,8 @@ def _evidence(found: Study) -> tuple[str, ...]:
         f"{schedule.agreeing} of {schedule.seen} recorded orders (a rank and step each) are alike",
         f"layout from {found.job.plan.source}",
     ]
+    if not found.steps:
+        facts.append("no step is complete: the name is that of what is there")
     if found.theory.problem is not None:
         facts.append(found.theory.problem)
     return tuple(facts)

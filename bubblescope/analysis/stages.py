@@ -16,7 +16,7 @@ from bubblescope.model import report
 from bubblescope.model.actions import Kind
 from bubblescope.model.job import Job
 
-__all__ = ["imbalance", "phase_of", "phases", "ranks_at", "stages"]
+__all__ = ["holders", "imbalance", "phase_of", "phases", "stages"]
 
 
 def phases(step: RankStep, window: Window) -> tuple[int, int, int]:
@@ -62,13 +62,8 @@ def stages(job: Job, steps: Sequence[PipelineStep]) -> tuple[report.Stage, ...]:
     for pipeline_step in steps:
         for step in pipeline_step.steps.values():
             _gather(sums, pipeline_step, step)
-    place = {stage: (chunk, at) for at, held in job.placement.items() for chunk, stage in enumerate(held)}
-    holders = ranks_at(job)
-    return tuple(
-        _stage(stage, place[stage][0], holders.get(place[stage][1], ()), sums[stage])
-        for stage in sorted(sums)
-        if stage in place
-    )
+    held = holders(job)
+    return tuple(_stage(stage, *held[stage], sums[stage]) for stage in sorted(sums) if stage in held)
 
 
 def _gather(sums: dict[int, _Sums], pipeline_step: PipelineStep, step: RankStep) -> None:
@@ -86,13 +81,15 @@ def _gather(sums: dict[int, _Sums], pipeline_step: PipelineStep, step: RankStep)
         entry.idle.append(idle)
 
 
-def ranks_at(job: Job) -> dict[int, tuple[int, ...]]:
-    """All ranks of each position, over the pipelines."""
-    result: dict[int, tuple[int, ...]] = {}
-    for pipeline in job.plan.pipelines:
-        for position, ranks in enumerate(pipeline):
-            result[position] = tuple(sorted((*result.get(position, ()), *ranks)))
-    return result
+def holders(job: Job) -> dict[int, tuple[int, tuple[int, ...]]]:
+    """The chunk that each stage is, and all ranks that hold it; where pipelines run both ways two positions do."""
+    found: dict[int, tuple[int, tuple[int, ...]]] = {}
+    for position, stages_held in job.placement.items():
+        here = tuple(r for p in job.plan.pipelines if position < len(p) for r in p[position])
+        for chunk, stage in enumerate(stages_held):
+            first, ranks = found.get(stage, (chunk, ()))
+            found[stage] = first, tuple(sorted({*ranks, *here}))
+    return found
 
 
 def _stage(stage: int, chunk: int, ranks: tuple[int, ...], sums: _Sums) -> report.Stage:

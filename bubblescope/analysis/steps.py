@@ -111,12 +111,17 @@ def rows_by(key: Ints, count: int) -> list[Ints]:
     return [order[edges[k] : edges[k + 1]] for k in range(count)]
 
 
-def microbatches(steps: Iterable[RankStep]) -> int | None:
-    """Micro-batches a step: how many a rank's forwards take most often; a tie takes the larger.
+def microbatches(steps: Iterable[RankStep], *, named: bool) -> int | None:
+    """Micro-batches a step: how many forwards take most often; a tie takes the larger.
 
     However many stages a rank has, and however many slices a micro-batch: numbers count, not actions.
+    Where labels name the micro-batches, those of all ranks of a step count together, so that what one
+    rank lost another tells; where they were counted, each rank counts by itself.
     """
-    counts = Counter(len(_forwarded(step)) for step in steps)
+    numbers: dict[tuple[int, int], set[int]] = {}
+    for step in steps:
+        numbers.setdefault((step.step, 0 if named else step.rank), set()).update(_forwarded(step).tolist())
+    counts = Counter(map(len, numbers.values()))
     del counts[0]
     return max(counts, key=lambda m: (counts[m], m), default=None)
 

@@ -56,12 +56,15 @@ def study(job: Job, options: Options) -> Study:
     piped = {rank: steps for rank, steps in members.items() if seen[rank].pipeline is not None}
     # A rank of which no action could be told is as good as not recorded: it must not make every step incomplete.
     told = {rank: steps for rank, steps in piped.items() if len(seen[rank].timeline.actions)}
-    counted = microbatches(step for steps in told.values() for step in steps.values())
+    named = all(seen[rank].timeline.reconstruction == "labels" for rank in told)
+    counted = microbatches((step for steps in told.values() for step in steps.values()), named=named)
     m = None if job.untold_chunks or not piped else options.microbatches or counted
     uses = choose(told or members, options.steps, counted)
     numbers = [use.number for use in uses if use.used]
     steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
-    schedule = find_schedule(job, steps, m, options.schedule) if steps and m else None
+    # A schedule shows in steps that lack an action too, where there are no others.
+    ordered = steps or [step for use in uses for step in pipeline_steps(job, seen, use.number)]
+    schedule = find_schedule(job, ordered, m, options.schedule) if ordered and m else None
     owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
     return Study(job, seen, uses, steps, m, schedule, owed, _conflicts(options, counted, job.untold_chunks or 1))
 

@@ -60,14 +60,19 @@ def find_schedule(job: Job, steps: Sequence[PipelineStep], m: int, stated: str |
     for step in steps:
         for position, order in step.orders.items():
             votes.setdefault(position, Counter())[order] += 1
-    usual = {position: count.most_common(1)[0][0] for position, count in sorted(votes.items())}
+    usual = {position: _usual(count) for position, count in sorted(votes.items())}
     families = [registry.find(stated)] if stated else _possible(job)
     verdict = detect(usual, shape, families, costs)
     expected = verdict.best.expected if verdict.best is not None else {}
     departures = tuple((p, d) for p, order in expected.items() for d in differences(usual[p], order))
-    agreeing = sum(count.most_common(1)[0][1] for count in votes.values())
+    agreeing = sum(count[usual[position]] for position, count in votes.items())
     seen = sum(count.total() for count in votes.values())
     return Schedule(verdict, shape, costs, departures, agreeing, seen, _alike(usual.values()))
+
+
+def _usual(votes: Counter[Order]) -> Order:
+    """The most common order; of several the longest, as the others lack something."""
+    return max(votes, key=lambda order: (votes[order], len(order)))
 
 
 def _alike(orders: Iterable[Order]) -> bool:

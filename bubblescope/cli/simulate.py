@@ -47,9 +47,11 @@ class Wanted:
     def shape(self, family: Family) -> Shape:
         """The shape of a schedule; raises UsageError where its size is missing."""
         from bubblescope.schedules.family import Shape  # noqa: PLC0415  likewise for all of schedules
+        from bubblescope.schedules.ranking import SLICES  # noqa: PLC0415
 
         p, m = self.sizes()
-        return Shape(p, m, self.virtual or family.chunks, self.slices or 1, self.group)
+        slices = self.slices or (SLICES if family.cuts else 1)
+        return Shape(p, m, self.virtual or family.chunks, slices, self.group)
 
     def sizes(self) -> tuple[int, int]:
         """Ranks and micro-batches."""
@@ -150,7 +152,10 @@ def command(
       bubblescope simulate --schedule my_schedule.csv --no-picture
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
     if wanted.every == (wanted.schedule is not None):
-        raise UsageError("either --schedule or --all is needed", hint="bubblescope explain lists the schedules")
+        said = "found both" if wanted.every else "found neither"
+        raise UsageError(
+            f"one of --schedule and --all is needed, {said}", hint="bubblescope explain lists the schedules"
+        )
     if wanted.every:
         if emission is not None:
             raise UsageError("--all writes no traces", hint="--emit goes with one --schedule")

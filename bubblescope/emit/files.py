@@ -80,4 +80,6 @@ def _refuse(paths: dict[Path, Callable[[], bytes]]) -> None:
     taken = [path for path in paths if os.path.lexists(path)]
     if taken:
         more = f" and {len(taken) - 1} more files exist" if len(taken) > 1 else " exists"
-        raise UsageError(f"{taken[0]}{more} already", hint="Name an empty folder, or allow to overwrite.")
+        raise UsageError(
+            f"{taken[0]}{more} already", hint="name an empty folder, or overwrite with -f (in Python, overwrite=True)"
+        )

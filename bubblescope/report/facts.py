@@ -93,7 +93,9 @@ def _layout(report: Report) -> str:
     rare = (("context", layout.cp), ("expert", layout.ep))
     degrees += [f"{degree} {name}" for name, degree in rare if degree not in {None, 1}]
     text = f"{words.counted(layout.world_size, 'rank')} = {' x '.join(degrees)} parallel"
-    if layout.virtual > 1:
+    if words.both_ways(report):
+        text += ", 2 stages a rank, one for each way through the pipeline"
+    elif layout.virtual > 1:
         text += f", {layout.virtual} virtual stages a rank"
     if report.schedule.microbatches is not None:
         text += f", {words.counted(report.schedule.microbatches, 'micro-batch')}"
@@ -134,8 +136,7 @@ def _theory(report: Report) -> str:
         parts.append(f"formula {words.percent(bubble.formula)} ({how}, equal stages)")
     if bubble.replay is not None:
         parts.append(f"replay {words.percent(bubble.replay)} (measured times)")
-    free = "no transfers"
-    return "; ".join([*parts, free]) if parts else ""
+    return "; ".join([*parts, "transfers free"]) if parts else ""
 
 
 def _balance(report: Report) -> str:

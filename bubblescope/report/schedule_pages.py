@@ -95,7 +95,9 @@ def _facts(family: Family, example: Trial) -> Iterator[Fact]:
 def _formulas(family: Family, example: Trial) -> Table:
     closed, simulated = example.closed, example.simulation
     work = "m F" if family.kinds == {Kind.F} else "m (F+B)"
-    span = "as D1" if family.span is None else f"idle / (idle + {work}), idle = {family.span.text}"
+    span = "as D1" if family.idle else NO_FORM
+    if family.span is not None:
+        span = f"idle / (idle + {work}), idle = {family.span.text}"
     rows = (
         ("D4", "idle time a rank", _idle(family), number(closed.idle), number(simulated.idle)),
         ("D1", "share of the window", f"idle / (idle + {work})", percent(closed.bubble), percent(simulated.bubble)),

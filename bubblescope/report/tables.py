@@ -68,7 +68,7 @@ def _causes(report: Report) -> Table | None:
     largest = others.index(max(others)) if any(share >= 0.0005 for share in others) else None
     return Table(
         title="Where the bubble comes from",
-        denominator=f"points = % of the pipeline window, {words.duration(bubble.window_ns)} a step",
+        denominator="points that add up to the measured bubble",
         align="rll",
         headers=("points", "cause", "meaning"),
         rows=tuple(rows),
@@ -87,6 +87,8 @@ MEANINGS = {
 
 
 def _meaning(report: Report, cause: str) -> str:
+    if cause == "structural" and report.bubble.formula_source == "simulated":
+        return f"what {report.schedule.name} owes with every action as long as the mean of its kind, transfers free"
     if cause == "structural":
         return f"what {report.schedule.name} owes even with equal stages and free transfers"
     return MEANINGS.get(cause, "")

@@ -177,7 +177,8 @@ def _memory(trial: Trial) -> Table:
     )
     return Table(
         title="Memory",
-        denominator=f"of rank {rank}, which holds the most; activations of micro-batches, copies of its weights",
+        denominator=f"of rank {rank}, which holds the most; micro-batches whose activations are kept, counted as whole "
+        "until the last part of their backward; copies of the weights",
         align="llrr",
         headers=("", "formula", "value", "counted"),
         rows=rows,
@@ -197,11 +198,13 @@ def ranking_page(ranking: Ranking) -> Page:
 
 def _best(ranking: Ranking) -> str:
     """The smallest bubble, without schedules that never drain or never train."""
-    for trial in ranking.trials:
-        if trial.family is not None and not _remark(trial.family):
-            bubble = words.percent(trial.simulation.bubble)
-            return f"; of those that drain {trial.family.name} has the smallest bubble, {bubble} of the window"
-    return ""
+    drained = [trial for trial in ranking.trials if trial.family is not None and not _remark(trial.family)]
+    if not drained:
+        return ""
+    least = drained[0].simulation.bubble
+    names = [t.family.name for t in drained if t.family is not None and t.simulation.bubble - least < _SAME]
+    have = "has" if len(names) == 1 else "have"
+    return f"; of those that drain {words.enumerate_words(names)} {have} the smallest bubble, {words.percent(least)}"
 
 
 def _ranked(ranking: Ranking) -> Table:
@@ -217,7 +220,8 @@ def _ranked(ranking: Ranking) -> Table:
     headers = ("schedule", "v", *(["slices"] if sliced else []), "bubble", "formula", "activations", "weights", "")
     return Table(
         title="Schedules",
-        denominator="bubble simulated, % of the window; memory of the rank that holds the most activations",
+        denominator="bubble simulated, % of the window; activations of the rank that holds the most, counted as whole "
+        "until the last part of their backward",
         align="l" + "r" * (len(headers) - 2) + "l",
         headers=headers,
         rows=tuple(rows),

@@ -14,6 +14,7 @@ __all__ = [
     "action",
     "amount",
     "bare_points",
+    "both_ways",
     "cause_words",
     "counted",
     "duration",
@@ -37,7 +38,7 @@ CAUSES = {
     "straggler": "slow ranks",
     "jitter": "actions that vary from one micro-batch to the next",
     "p2p": "transfers between stages",
-    "host": "the host (launches, data, garbage collection)",
+    "host": "gaps of the host",
     "residual": "what no cause explains",
 }
 
@@ -149,12 +150,18 @@ def schedule_shape(report: Report) -> str:
     """`4 stages and 8 micro-batches`, what the theory's formula takes in."""
     layout, count = report.layout, report.schedule.microbatches
     parts = [counted(layout.pp, "stage")]
-    if layout.virtual > 1:
-        parts = [counted(layout.pp * layout.virtual, "stage"), f"{layout.pp} pipeline ranks"]
-        parts = [f"{parts[0]} on {parts[1]}"]
+    if both_ways(report):
+        parts[0] += " in two copies"
+    elif layout.virtual > 1:
+        parts = [f"{counted(layout.pp * layout.virtual, 'stage')} on {layout.pp} pipeline ranks"]
     if count is not None:
         parts.append(counted(count, "micro-batch"))
     return " and ".join(parts)
+
+
+def both_ways(report: Report) -> bool:
+    """Whether two copies of the model lie on the ranks, one for each way through the pipeline."""
+    return report.layout.virtual > 1 and len(report.layout.stages) == report.layout.pp
 
 
 def owes(report: Report) -> str:

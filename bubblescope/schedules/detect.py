@@ -7,6 +7,7 @@ have in the same order, a and b their lengths. A schedule's confidence is the me
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -19,6 +20,9 @@ __all__ = ["Difference", "Match", "Verdict", "detect", "differences"]
 
 FLOOR = 0.85
 """A best below this fits nothing: a few swapped or missing actions stay above it, another schedule does not."""
+
+STRAY = 0.03
+"""A kind with no larger share of the actions does not decide which schedules are compared."""
 
 Found = Mapping[int, Order]
 """Recovered orders by position in the pipeline; positions nobody recorded are absent."""
@@ -55,13 +59,16 @@ class Verdict:
 
 def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES, costs: Costs = EVEN) -> Verdict:
     """Name the schedule of the recovered orders of a pipeline of `shape`; `costs` are what a searched order is for."""
-    kinds = {action.kind for order in found.values() for action in order}
+    kinds = _usual_kinds(found)
     likely = [f for f in families if f.problem(shape) is None and _has(f, kinds) and _holds(f, shape, found)]
     matches = [m for family in likely for m in _matches(family, shape, costs, found)]
     matches.sort(key=lambda m: -m.confidence)  # stable: equal ones keep the order of the registry
     if not matches:
-        split = "/".join(kind.name for kind in sorted(kinds))
-        return Verdict(None, (), None, f"no known schedule has p={shape.p} m={shape.m} v={shape.v} and {split}")
+        if not any(found.values()):
+            return Verdict(None, (), None, "there is no action to compare")
+        said = ", ".join(kind.name for kind in sorted(kinds))
+        reason = f"no known schedule has p={shape.p} m={shape.m} v={shape.v} and actions of {said}"
+        return Verdict(None, (), None, reason)
     best = matches[0]
     rest = [m for m in matches if m.family is not best.family]
     also = tuple(dict.fromkeys(m.family.name for m in rest if m.expected == best.expected))
@@ -74,6 +81,12 @@ def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES, co
         return Verdict(None, (), runner_up, f"{best.family.name} and {runner_up.family.name} fit equally well")
     note = f", {best.variant.note}" if best.variant.note else ""
     return Verdict(best, also, runner_up, f"the order of {best.family.name}{note}")
+
+
+def _usual_kinds(found: Found) -> set[Kind]:
+    """The kinds of the actions, less those of which there are so few that they may be a mistake."""
+    counts = Counter(action.kind for order in found.values() for action in order)
+    return {kind for kind, count in counts.items() if count > STRAY * counts.total()}
 
 
 def _has(family: Family, kinds: set[Kind]) -> bool:

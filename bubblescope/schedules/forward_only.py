@@ -18,7 +18,7 @@ def _order(shape: Shape, group: int, rank: int) -> Order:
 
 
 def _variants(shape: Shape, costs: Costs) -> Iterator[Variant]:  # noqa: ARG001 - the order does not depend on them
-    sizes = [shape.m] if shape.v == 1 else [*groups(shape), shape.m]
+    sizes = [shape.m] if shape.v == 1 else groups(shape) + ([shape.m] if shape.group is None else [])
     for k, group in enumerate(dict.fromkeys(sizes)):
         yield Variant(partial(_order, shape, group), f"groups of {group}" if k else "")
 

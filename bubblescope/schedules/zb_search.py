@@ -228,7 +228,7 @@ def _one_chunk(name: str, shape: Shape) -> str | None:
 
 def _at_most(limit: str) -> Memory:
     """The limit counts what an I lets go; how many micro-batches that makes is a result of the search."""
-    return Memory(f"at most {limit}, of each 32/74 from its I to its W", lambda *_: None)
+    return Memory(f"{limit}, if I frees 42/74 of an activation", lambda *_: None)
 
 
 RULE = (

@@ -116,28 +116,47 @@ def test_without_micro_batches_a_step_counts_that_every_rank_has():
     assert used(a, b, m=None) == ([0, 1], [0, 1])
 
 
+def counted(*ranks, named=False):
+    """Micro-batches a step of some ranks."""
+    return microbatches((step for of in ranks for step in rank_steps(of).values()), named=named)
+
+
 def test_micro_batches_are_the_commonest_count_of_forwards():
     """Two steps of 2 outvote a cut one of 1."""
-    assert microbatches(rank_steps(next(both(3, [(0, 2, "0F1")]))).values()) == 2
+    assert counted(next(both(3, [(0, 2, "0F1")]))) == 2
 
 
 def test_micro_batches_that_tie_take_the_larger():
     """A whole step and a cut one: the whole one knows."""
-    assert microbatches(rank_steps(next(both(2, [(0, 1, "0F1")]))).values()) == 2
+    assert counted(next(both(2, [(0, 1, "0F1")]))) == 2
 
 
-def test_micro_batches_count_each_chunk_for_itself():
-    """Two chunks with 3 forwards each are m = 3, not 6."""
-    rows = [
-        (f"{stage}F{i}", 30 * at + 10 * i, 30 * at + 10 * i + 10) for at, stage in enumerate((0, 2)) for i in range(3)
+def test_micro_batches_are_numbers_not_actions():
+    """Two chunks of three micro-batches are m = 3, and so are two slices of each."""
+    chunks = [
+        (f"{stage}F{i}", 30 * k + 10 * i, 30 * k + 10 * i + 10) for k, stage in enumerate((0, 2)) for i in range(3)
     ]
-    assert microbatches(rank_steps(rank(0, rows)).values()) == 3
+    slices = [(f"0F{i}.{k}", 20 * i + 10 * k, 20 * i + 10 * k + 10) for i in range(3) for k in range(2)]
+    assert counted(rank(0, chunks)) == counted(rank(0, slices)) == 3
+
+
+def test_named_micro_batches_that_ranks_lost_are_told_by_the_others():
+    """Each of two ranks lost another forward of three: names tell all three, counts only two."""
+    first, second = (rank(r, [(f"{r}F{i}", 10 * i, 10 * i + 10) for i in range(3) if i != r]) for r in range(2))
+    assert counted(first, second, named=True) == 3
+    assert counted(first, second) == 2
+
+
+def test_two_ways_share_the_micro_batches():
+    """A rank of a pipeline that runs both ways takes half of them in each of its stages."""
+    rows = [("0F0", 0, 10), ("3F2", 10, 20), ("0F1", 20, 30), ("3F3", 30, 40)]
+    assert counted(rank(0, rows)) == 4
 
 
 def test_micro_batches_of_nothing_are_unknown():
     """No forward, no count."""
-    assert microbatches(rank_steps(rank(0, [("0B0", 0, 10)])).values()) is None
-    assert microbatches([]) is None
+    assert counted(rank(0, [("0B0", 0, 10)])) is None
+    assert counted() is None
 
 
 def durations(*args, **others):

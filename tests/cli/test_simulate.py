@@ -286,8 +286,8 @@ def test_a_size_that_contradicts_the_file_is_refused(bubblescope, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("simulate",), "either --schedule or --all is needed"),
-        (("simulate", "--all", "--schedule", "1f1b"), "either --schedule or --all is needed"),
+        (("simulate",), "one of --schedule and --all is needed"),
+        (("simulate", "--all", "--schedule", "1f1b"), "one of --schedule and --all is needed"),
         (("simulate", "--schedule", "1f1b", "-m", "8"), "--pp is missing"),
         (("simulate", "--all", "-p", "8"), "--microbatches is missing"),
         (named("1f1b", 0, 8), "--pp must be from 1 to 1,000,000, found 0"),
@@ -302,7 +302,7 @@ def test_a_size_that_contradicts_the_file_is_refused(bubblescope, tmp_path):
         (named("1f1b", 4, 8, "-v", "2"), "1f1b has one chunk a rank"),
         (named("1f1b", 4, 8, "--slices", "2"), "1f1b takes micro-batches whole, found slices=2"),
         (named("chimera", 3, 8), "chimera needs p and m even, found p=3 m=8"),
-        (named("seq1f1b", 4, 8), "seq1f1b needs at least 2 slices"),
+        (named("seq1f1b", 4, 8, "--slices", "1"), "seq1f1b needs at least 2 slices"),
         (named("1f1b", 4, 8, "--forward", "nan"), "forward: a time is 0 or lies between 1e-09 and 1e+12, found nan"),
         (named("1f1b", 4, 8, "--backward", "1,inf,1,1"), "backward: a time is 0 or lies between"),
         (named("1f1b", 4, 8, "--comm", "-1"), "comm: a time is 0 or lies between 1e-09 and 1e+12, found -1"),

@@ -460,14 +460,33 @@ def test_a_stated_schedule_is_the_only_one_compared():
 
 @pytest.mark.parametrize(
     ("found", "name", "kinds"),
-    [("0F0 B0", "looped-bfs", "F/B"), ("0F0 I0 W0", "1f1b", "F/I/W"), ("0F0", "gpipe", "F")],
+    [("0F0 B0", "looped-bfs", "F, B"), ("0F0 I0 W0", "1f1b", "F, I, W"), ("0F0", "gpipe", "F")],
     ids=["chunks", "split backward", "no backward"],
 )
 def test_a_shape_that_no_schedule_has(found, name, kinds):
     """Where every schedule is impossible, for its shape or for the kinds of actions, these are the reason."""
     verdict = detect({0: order(found)}, Shape(4, 8), [find(name)])
     assert (verdict.best, verdict.also, verdict.runner_up) == (None, (), None)
-    assert verdict.reason == f"no known schedule has p=4 m=8 v=1 and {kinds}"
+    assert verdict.reason == f"no known schedule has p=4 m=8 v=1 and actions of {kinds}"
+
+
+@pytest.mark.parametrize("name", ["1f1b", "interleaved-1f1b", "zb-h1", "zb-v"])
+def test_one_action_of_an_odd_kind(name):
+    """A backward that was read as a part of one, or a part as a whole, does not cost the name."""
+    shape = Shape(4, 8, find(name).chunks)
+    orders = find(name).orders(shape)
+    odd = {Kind.B: Kind.I, Kind.I: Kind.B}
+    at = max(k for k, action in enumerate(orders[1]) if action.kind in odd)
+    wrong = orders[1][at]._replace(kind=odd[orders[1][at].kind])
+    verdict = detect(orders | {1: (*orders[1][:at], wrong, *orders[1][at + 1 :])}, shape)
+    assert verdict.best is not None
+    assert (verdict.best.family.name, verdict.best.expected) == (name, orders)
+
+
+def test_nothing_to_compare():
+    """Without any action no schedule is likely."""
+    verdict = detect({0: ()}, Shape(2, 4))
+    assert (verdict.best, verdict.reason) == (None, "there is no action to compare")
 
 
 def test_orders_of_slices():
