@@ -85,3 +85,11 @@ def test_a_planted_trouble_is_the_cause(tmp_path, schedule, cause, plant):
     assert points.pop(cause) == pytest.approx(size, rel=0.15, abs=0.005)
     assert points.pop("structural") == bubble.formula
     assert all(abs(rest) < 0.01 for rest in points.values()), points
+
+
+def test_searched_orders_depend_on_transfers(tmp_path):
+    """An order that was searched for with slow transfers is found again, as the traces tell how slow they are."""
+    job = Job(schedule="zb-2p", p=7, m=14, steps=2, kernels=1, p2p_ns=2_000_000, recv_ahead=2, jitter=0.02)
+    write(job, tmp_path)
+    found = analyze([str(tmp_path)]).report.schedule
+    assert (found.name, found.confidence) == ("zb-2p", pytest.approx(1, abs=0.05))

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from bubblescope.align.pairs import UNKNOWN
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.ranks import RankView, views
 from bubblescope.analysis.steps import StepUse, choose, microbatches
 from bubblescope.analysis.theory import Schedule, Theory, find_schedule, theory
+from bubblescope.model.columns import Times
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
+from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import Finding
 
 __all__ = ["Study", "study"]
@@ -64,9 +69,23 @@ def study(job: Job, options: Options) -> Study:
     steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
     # A schedule shows in steps that lack an action too, where there are no others.
     ordered = steps or [step for use in uses for step in pipeline_steps(job, seen, use.number)]
-    schedule = find_schedule(job, ordered, m, options.schedule) if ordered and m else None
+    schedule = find_schedule(job, ordered, m, _transfer(seen), options.schedule) if ordered and m else None
     owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
     return Study(job, seen, uses, steps, m, schedule, owed, _conflicts(options, counted, job.untold_chunks or 1))
+
+
+def _transfer(seen: Mapping[int, RankView]) -> float:
+    """Nanoseconds that a message usually moves, once both sides are there; on CPU only what was waited for is known."""
+    moved = [_moved(view) for view in seen.values() if view.timeline.on_gpu]
+    together = np.concatenate(moved) if moved else np.empty(0)
+    return float(np.median(together)) if len(together) else 0.0
+
+
+def _moved(view: RankView) -> Times:
+    messages, pairing = view.timeline.messages, view.pairing
+    paired = (messages.direction == Messages.RECV) & (pairing.other != UNKNOWN)
+    moved: Times = (messages.end - np.maximum(messages.start, pairing.other))[paired].clip(0)
+    return moved
 
 
 def _conflicts(options: Options, counted: int | None, chunks: int) -> tuple[Finding, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean
 
@@ -52,10 +52,15 @@ class Theory:
     problem: str | None = None
 
 
-def find_schedule(job: Job, steps: Sequence[PipelineStep], m: int, stated: str | None) -> Schedule:
-    """Name the schedule from the usual order of every position over steps and replicas."""
+def find_schedule(
+    job: Job, steps: Sequence[PipelineStep], m: int, transfer: float, stated: str | None = None
+) -> Schedule:
+    """Name the schedule from the usual order of every position over steps and replicas.
+
+    `transfer` is how long a message moves, as schedules that search for their order take it into account.
+    """
     shape = _shape(job, steps, m)
-    costs = _costs(shape, steps)
+    costs = replace(_costs(shape, steps), transfer=transfer)
     votes: dict[int, Counter[Order]] = {}
     for step in steps:
         for position, order in step.orders.items():
