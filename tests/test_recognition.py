@@ -65,6 +65,7 @@ CAUSES = [
     ("p2p", {"p2p_ns": 2_000_000}),
     ("host", {"host_gap_ns": 1_000_000}),
     ("straggler", {"d": 3, "straggler": ((7, 1.4),)}),
+    ("straggler", {"d": 2, "straggler": ((5, 2.0),)}),
 ]
 
 

@@ -101,30 +101,21 @@ class _Profiles:
     @classmethod
     def of(cls, steps: Sequence[PipelineStep]) -> _Profiles:
         """Means over the steps; over replicas the lower median, as one slow rank makes no heavy stage."""
-        relative: dict[int, dict[tuple[int, Kind], list[float]]] = {}
+        rows: dict[int, list[tuple[Action, float]]] = {}
         for step in steps:
-            mine = relative.setdefault(step.pipeline, {})
-            for key, value in _relative(step.durations()).items():
-                mine.setdefault(key, []).append(value)
-        own = {pipeline: {key: fmean(v) for key, v in mine.items()} for pipeline, mine in relative.items()}
-        keys = {key for profile in own.values() for key in profile}
-        common = {key: median_low([profile[key] for profile in own.values() if key in profile]) for key in keys}
-        return cls(_scaled(common), {pipeline: _scaled(profile) for pipeline, profile in own.items()})
+            rows.setdefault(step.pipeline, []).extend(step.durations().items())
+        own = {pipeline: means(mine, lambda action: (action.stage, action.kind)) for pipeline, mine in rows.items()}
+        keys = {key for lengths in own.values() for key in lengths}
+        common = {key: median_low([lengths[key] for lengths in own.values() if key in lengths]) for key in keys}
+        return cls(_scaled(common), {pipeline: _scaled(lengths) for pipeline, lengths in own.items()})
 
 
-def _relative(durations: Durations) -> dict[tuple[int, Kind], float]:
-    """Mean length of each stage's actions of a kind over that of the kind."""
-    mean = means(durations.items(), lambda action: action.kind)
-    stages = means(durations.items(), lambda action: (action.stage, action.kind))
-    return {key: length / mean[key[1]] if mean[key[1]] else 1.0 for key, length in stages.items()}
-
-
-def _scaled(profile: Profile) -> dict[tuple[int, Kind], float]:
-    """The same with mean 1 over the stages of each kind."""
-    mean: dict[Kind, list[float]] = {}
-    for (_, kind), value in profile.items():
-        mean.setdefault(kind, []).append(value)
-    return {key: value / fmean(mean[key[1]]) if any(mean[key[1]]) else 1.0 for key, value in profile.items()}
+def _scaled(lengths: Mapping[tuple[int, Kind], float]) -> Profile:
+    """Lengths of the stages' actions over the mean of their kind."""
+    of: dict[Kind, list[float]] = {}
+    for (_, kind), length in lengths.items():
+        of.setdefault(kind, []).append(length)
+    return {key: length / fmean(of[key[1]]) if any(of[key[1]]) else 1.0 for key, length in lengths.items()}
 
 
 def _rungs(found: Study, step: PipelineStep, profiles: _Profiles) -> list[float]:
