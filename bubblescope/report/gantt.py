@@ -79,7 +79,7 @@ def draw(lanes: Sequence[Lane], width: int, *, most_lines: int = _MOST_LINES) ->
 def _notes(frame: _Frame, shown: int, bands: int) -> Iterator[str]:
     if shown < bands:
         seen = shown * frame.columns / frame.scale
-        yield f"Cut: the picture shows the first {seen:.4g} of {frame.end:.4g}; a wider terminal shows more."
+        yield f"Cut: the picture shows the first {seen / frame.end:.1%} of the time; a wider terminal shows more."
     if any(
         _place(bar.end, frame.scale) - _place(bar.start, frame.scale) < len(bar.text)
         for lane in frame.lanes

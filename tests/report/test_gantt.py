@@ -113,7 +113,7 @@ def test_cut_pictures_say_so():
     """Bands for which no lines are left are missing, and the note says from which time on."""
     picture = draw(schedule("1f1b", 4, 64), 60, most_lines=12)
     assert len(picture.lines) == 10
-    assert picture.notes == ("Cut: the picture shows the first 34 of 201; a wider terminal shows more.",)
+    assert picture.notes == ("Cut: the picture shows the first 16.9% of the time; a wider terminal shows more.",)
 
 
 @pytest.mark.parametrize(
