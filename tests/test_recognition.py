@@ -94,3 +94,14 @@ def test_searched_orders_depend_on_transfers(tmp_path):
     write(job, tmp_path)
     found = analyze([str(tmp_path)]).report.schedule
     assert (found.name, found.confidence) == ("zb-2p", pytest.approx(1, abs=0.05))
+
+
+@pytest.mark.parametrize("odd", ["PP:1F0.999999", "PP:9999F0", "PP:1F999999"])
+def test_a_number_in_an_odd_label_makes_no_large_pipeline(tmp_path, odd):
+    """A slice, stage or micro-batch far beyond the others is counted as one, not as so many."""
+    write(Job(schedule="1f1b", p=3, m=6, steps=2, compress=False), tmp_path)
+    for path in tmp_path.iterdir():
+        path.write_text(path.read_text("utf-8").replace('"PP:1F0"', f'"{odd}"'), "utf-8")
+    schedule = analyze([str(tmp_path)]).report.schedule
+    assert any("compared for p=3" in fact and " v=1" in fact for fact in schedule.evidence)
+    assert schedule.microbatches in {6, 7}

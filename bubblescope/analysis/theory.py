@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import fmean
 
+import numpy as np
+
 from bubblescope.analysis.means import means
 from bubblescope.analysis.pipeline import PipelineStep
-from bubblescope.model.actions import Action, Kind, Order
+from bubblescope.model.actions import WHOLE, Action, Kind, Order
 from bubblescope.model.job import Job
 from bubblescope.schedules import registry
 from bubblescope.schedules.detect import Difference, Verdict, detect, differences
@@ -97,9 +99,13 @@ def _possible(job: Job) -> list[Family]:
 
 
 def _shape(job: Job, steps: Sequence[PipelineStep], m: int) -> Shape:
-    """p, m, v and slices; where a pipeline runs both ways a rank holds twice the stages that a micro-batch meets."""
-    slices = max((int(s.actions.slice.max(initial=-1)) for step in steps for s in step.steps.values()), default=-1) + 1
-    return Shape(job.plan.pp, m, max(1, (job.last_stage + 1) // job.plan.pp), max(1, slices))
+    """p, m, v and slices; where a pipeline runs both ways a rank holds twice the stages that a micro-batch meets.
+
+    Stages and slices are counted: the number in a single odd label says nothing about how many there are.
+    """
+    stages = {stage for held in job.placement.values() for stage in held}
+    slices = {part for step in steps for s in step.steps.values() for part in np.unique(s.actions.slice).tolist()}
+    return Shape(job.plan.pp, m, max(1, len(stages) // job.plan.pp), max(1, len(slices - {WHOLE})))
 
 
 def _costs(shape: Shape, steps: Sequence[PipelineStep]) -> Costs:
