@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
-__all__ = ["ClockFit", "Job", "Plan"]
+__all__ = ["ClockFit", "Job", "Pipeline", "Plan"]
 
 Pipeline = tuple[tuple[int, ...], ...]
 """The ranks of one pipeline by position; tensor-parallel ranks share a position."""

@@ -69,7 +69,9 @@ class Messages(Timed):
     """This rank's halves of point-to-point transfers, in the order in which they were posted.
 
     `direction` is SEND, RECV or EITHER; `kind`, `stage`, `microbatch`, `slice` name the action that
-    produces (send) or awaits (recv) it, where a label says so; `peer` is a global rank.
+    produces (send) or awaits (recv) it, where a label says so; `peer` is a global rank. Halves that
+    one kernel holds share `kernel`. `after` is the last action that the host asked for before it
+    posted the message (row of `Actions`; -1: none of the step).
     """
 
     SEND = 0
@@ -85,6 +87,8 @@ class Messages(Timed):
     stage: Ints = column(np.int32)
     microbatch: Ints = column(np.int32)
     slice: Ints = column(np.int32)
+    kernel: Ints = column(np.int32)
+    after: Ints = column(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
