@@ -15,7 +15,7 @@ import numpy as np
 
 from bubblescope.align.clocks import Links
 from bubblescope.align.together import whole_collectives
-from bubblescope.model.columns import Bools
+from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.job import Match
 from bubblescope.model.timeline import Messages, RankTimeline
 
@@ -65,12 +65,23 @@ def _collectives(timelines: Timelines) -> Links:
         for a, b in (*pairwise(members), (members[-1], members[0]))[: None if len(members) > 2 else 1]
     ]
     first, first_row, second, second_row = np.array(pairs, np.int64).reshape(-1, 4).T
-    times = np.zeros((4, len(pairs)), np.int64)
-    for rank, timeline in timelines.items():
-        c = timeline.collectives
-        for at, ranks, rows in ((0, first, first_row), (2, second, second_row)):
-            mine = ranks == rank
-            times[at : at + 2, mine] = c.start[rows[mine]], c.end[rows[mine]]
-    both = np.ones(len(pairs), bool)
-    on_gpu = np.isin(first, [rank for rank, timeline in timelines.items() if timeline.on_gpu])
-    return Links(first, second, *times, both, on_gpu)
+    ends = [_times(timelines, ranks, rows) for ranks, rows in ((first, first_row), (second, second_row))]
+    return Links(
+        first=first,
+        second=second,
+        start_first=ends[0][0],
+        end_first=ends[0][1],
+        start_second=ends[1][0],
+        end_second=ends[1][1],
+        both=np.ones(len(pairs), bool),
+        together=np.isin(first, [rank for rank, timeline in timelines.items() if timeline.on_gpu]),
+    )
+
+
+def _times(timelines: Timelines, ranks: Ints, rows: Ints) -> tuple[Times, Times]:
+    """Start and end of collectives, each given by its rank and its row there."""
+    start, end = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    for rank in np.unique(ranks).tolist():
+        c, mine = timelines[rank].collectives, ranks == rank
+        start[mine], end[mine] = c.start[rows[mine]], c.end[rows[mine]]
+    return start, end

@@ -60,9 +60,7 @@ def matches(job: Job) -> dict[int, Match]:
     return {rank: Match(action, *_others(job, rank, action, posted)) for rank, action in ends.items()}
 
 
-def _others(
-    job: Job, rank: int, action: Ints, posted: Mapping[tuple[Key, int], tuple[int, int]]
-) -> tuple[Ints, Ints]:
+def _others(job: Job, rank: int, action: Ints, posted: Mapping[tuple[Key, int], tuple[int, int]]) -> tuple[Ints, Ints]:
     messages = job.timelines[rank].messages
     other = np.full((2, len(messages)), NONE)
     for row, key in _keys(job, rank, action):

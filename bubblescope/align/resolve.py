@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from bubblescope.align import clocks, layout
+from bubblescope.align import layout
+from bubblescope.align.clocks import fit
 from bubblescope.align.follow import follow
+from bubblescope.align.links import links
+from bubblescope.align.pairs import matches
 from bubblescope.align.unnamed import chunks
-from bubblescope.model.job import Job, Pipeline, Plan
+from bubblescope.model.job import ClockFit, Job, Pipeline, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.placement import PLACEMENTS
 from bubblescope.model.timeline import RankTimeline
@@ -25,19 +29,43 @@ def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
     timelines = dict(sorted(timelines.items()))
     plan = layout.plan(timelines, options)
-    fit = clocks.fit(timelines)
-    place = plan.place_of()
     told = _followed(timelines, plan)
     untold = _untold_chunks(timelines, plan, options) if told is None else None
-    timelines = told or timelines
-    staged = {r: _staged(_shifted(t, fit.offsets[r]), place.get(r)) for r, t in timelines.items()}
-    return Job(
+    place = plan.place_of()
+    staged = {rank: _staged(timeline, place.get(rank)) for rank, timeline in (told or timelines).items()}
+    job = Job(
         timelines=staged,
         plan=plan,
-        clock=fit,
+        clock=ClockFit(method="none", offsets=dict.fromkeys(staged, 0)),
         placement=_placement(staged, plan, options),
         untold_chunks=untold,
         findings=(*plan.findings, *_untold(untold), *_conflict(staged, plan, options)),
+    )
+    return _on_one_clock(job)
+
+
+def _on_one_clock(job: Job) -> Job:
+    """The job with its messages paired, and by them and its collectives all times on the clock of its lowest rank."""
+    found = matches(job)
+    clock = fit(job.timelines, links(job.timelines, found))
+    moved = {rank: _moved(timeline, clock) for rank, timeline in job.timelines.items()}
+    return dataclasses.replace(job, timelines=moved, clock=clock, matches=found)
+
+
+def _moved(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:
+    """The same timeline on the job's clock."""
+    rank = timeline.rank
+    if not (clock.offsets[rank] or clock.drift_ppm.get(rank)):
+        return timeline
+    move = partial(clock.corrected, rank)
+    return dataclasses.replace(
+        timeline,
+        steps=timeline.steps.moved(move),
+        actions=timeline.actions.moved(move),
+        work=timeline.work.moved(move),
+        messages=timeline.messages.moved(move),
+        collectives=timeline.collectives.moved(move),
+        optimizer=timeline.optimizer.moved(move),
     )
 
 
@@ -87,21 +115,6 @@ def _untold(count: int | None) -> tuple[Finding, ...]:
         "schedule and micro-batches stay unknown; name the work with torch.profiler.record_function('PP:<stage>F<i>')"
     )
     return (Finding("untold-chunks", "warning", message),)
-
-
-def _shifted(timeline: RankTimeline, offset: int) -> RankTimeline:
-    """The same timeline on a clock that is `offset` ahead."""
-    if not offset:
-        return timeline
-    return dataclasses.replace(
-        timeline,
-        steps=timeline.steps.shifted(offset),
-        actions=timeline.actions.shifted(offset),
-        work=timeline.work.shifted(offset),
-        messages=timeline.messages.shifted(offset),
-        collectives=timeline.collectives.shifted(offset),
-        optimizer=timeline.optimizer.shifted(offset),
-    )
 
 
 def _staged(timeline: RankTimeline, place: tuple[int, int] | None) -> RankTimeline:

@@ -6,6 +6,7 @@ no event of the trace. Times are nanoseconds on the rank's own clock; unknown id
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -29,9 +30,9 @@ class Timed(Columns):
     start: Times = column(np.int64)
     end: Times = column(np.int64)
 
-    def shifted(self, offset: int) -> Self:
-        """The same rows on a clock that is `offset` ahead."""
-        return self.replace(start=self.start + offset, end=self.end + offset)
+    def moved(self, move: Callable[[Times], Times]) -> Self:
+        """The same rows on another clock; `move` turns moments of this one into moments of that."""
+        return self.replace(start=move(self.start), end=move(self.end))
 
 
 @dataclass(frozen=True, eq=False)
