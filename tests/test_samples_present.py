@@ -50,6 +50,7 @@ def test_the_promised_samples_are_there():
         "zb_v_p2m6",
         "megatron_1f1b_p4m8",
         "megatron_1f1b_p2t2m4",
+        "megatron_interleaved_1f1b_p4m8v2",
         "deepspeed_p4m8",
         "deepspeed_p2d2m6",
     }
