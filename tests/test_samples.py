@@ -102,9 +102,7 @@ def test_every_rank_is_where_it_ran(name):
     assert report.layout.world_size == run["ranks"]
     held = {(stage["stage"], stage["rank"]) for stage in run["stages"]}
     assert {(stage.stage, rank) for stage in report.layout.stages for rank in stage.ranks} == held
-    replicas = (
-        [set(range(first, run["ranks"], data)) for first in range(data)] if tensor == 1 else [{*range(run["ranks"])}]
-    )
+    replicas = [{rank for rank in range(run["ranks"]) if rank // tensor % data == number} for number in range(data)]
     assert [set(pipeline.ranks) for pipeline in report.pipelines] == replicas
 
 
