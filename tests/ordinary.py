@@ -19,6 +19,7 @@ from typing import Any
 from bubblescope.emit import Job, truth, write
 from bubblescope.engine import analyze
 from bubblescope.errors import UsageError
+from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.model.analysis import Analysis
 from bubblescope.model.report import Report
 from bubblescope.schedules.family import EVEN, Shape
@@ -179,12 +180,27 @@ def true_bubble(job: Job, replicas: Sequence[int]) -> float:
 
 def same_order(job: Job, other: str) -> bool:
     """Whether the other schedule has an order that is the job's on the ranks present."""
-    family, found = job.family, find(other)
+    found = find(other)
     seen = {job.place(rank).pp for rank in present(job)}
     if found.problem(job.shape) is not None:
         return False
-    mine = next(variant for k, variant in enumerate(family.variants(job.shape, EVEN)) if k == job.variant)
-    return any(all(v.order(rank) == mine.order(rank) for rank in seen) for v in found.variants(job.shape, EVEN))
+    mine = next(variant for k, variant in enumerate(job.family.variants(job.shape, EVEN)) if k == job.variant)
+    shown = _joined if job.labels == "none" else tuple
+    return any(
+        all(shown(variant.order(rank)) == shown(mine.order(rank)) for rank in seen)
+        for variant in found.variants(job.shape, EVEN)
+    )
+
+
+def _joined(order: Order) -> Order:
+    """An order with the two halves of a backward as one, where they follow each other: without labels they look so."""
+    joined: list[Action] = []
+    for action in order:
+        if action.kind == Kind.W and joined and joined[-1] == action._replace(kind=Kind.I):
+            joined[-1] = action._replace(kind=Kind.B)
+        else:
+            joined.append(action)
+    return tuple(joined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +222,17 @@ def _no_end_seen(job: Job) -> bool:
     return not any(positions(job, replica) & {0, job.p - 1} for replica in range(job.d))
 
 
+def _peers_alike(job: Job) -> bool:
+    """Whether all chunks of an inner rank have the same neighbours, or nothing names them."""
+    return job.schedule != "zb-v" or (job.fused and job.p2p_args == "none")
+
+
 UNKNOWABLE = (
     Unknowable(
         "inner ranks of a chunked job",
         "each of its forwards receives from the same rank and sends to the same rank, whichever chunk it is of: "
         "v chunks of m micro-batches leave the same events as one chunk of v m",
-        lambda job: _untold(job) and job.v > 1 and _no_end_seen(job),
+        lambda job: _untold(job) and job.v > 1 and _no_end_seen(job) and _peers_alike(job),
         frozenset({"schedule", "m", "v", "interval"}),
     ),
 )
