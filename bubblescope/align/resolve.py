@@ -22,7 +22,7 @@ def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
     """Join the ranks of a job."""
     timelines = dict(sorted(timelines.items()))
     plan = layout.plan(timelines, options)
-    fit = clocks.fit(timelines)
+    fit = clocks.fit(timelines, clocks.Links.empty())
     place = plan.place_of()
     staged = {r: _staged(_shifted(t, fit.offsets[r]), place.get(r)) for r, t in timelines.items()}
     untold = _untold_chunks(timelines, plan, options)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from bubblescope.model.columns import Times
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
@@ -43,11 +46,33 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockFit:
-    """Nanoseconds to add to each rank's clock; `error` is None where nothing bounds it."""
+    """What to add to each rank's clock, so that all show the time of one, the job's.
+
+    Attributes:
+        method: what decided: `none`, `recorded`, `collectives` or `p2p`.
+        offsets: nanoseconds to add to each rank's clock when the job's clock shows `origin`.
+        drift_ppm: by how much more to add a second of the job's clock from then on, in microseconds; absent is 0.
+        origin: moment on the job's clock.
+        error: the largest of `errors` over the ranks that exchange anything with another clock; None where nothing
+            bounds one of them.
+        errors: nanoseconds by which each rank may be off at any moment of its steps, either way, against the lowest
+            rank that links connect it with; None where nothing bounds it.
+        violations: pairs of intervals that contradict the order of cause and effect on the job's clock.
+    """
 
     method: str
     offsets: Mapping[int, int]
+    drift_ppm: Mapping[int, float] = field(default_factory=dict)
+    origin: int = 0
     error: int | None = None
+    errors: Mapping[int, int | None] = field(default_factory=dict)
+    violations: int = 0
+
+    def corrected(self, rank: int, times: Times) -> Times:
+        """Times of a rank's own clock on the job's clock, int64 nanoseconds; to the nanosecond where nothing drifts."""
+        moved = times + self.offsets[rank]
+        drift = self.drift_ppm.get(rank, 0.0)
+        return moved + np.rint((moved - self.origin) * (drift * 1e-6)).astype(np.int64) if drift else moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
