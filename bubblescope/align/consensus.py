@@ -13,7 +13,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from bubblescope.align.bounds import Band, Floats, Side, closed, equalized, loosened
+from bubblescope.align.bounds import STEEPEST, Band, Floats, Side, closed, equalized, loosened
 from bubblescope.model.columns import Bools, Columns, Ints, column
 
 __all__ = ["Edges", "Lines", "settle"]
@@ -203,9 +203,11 @@ class _System:
     def _likely(self, pair: tuple[int, int], band: Band) -> tuple[float, float]:
         """The slope of a pair by its bounds, and how much of it they leave open."""
         flat, steep = band.slopes
-        few = sum(self.counts.get(way, 0) for way in (pair, pair[::-1])) < FEW
-        likely = min(max(0.0, flat), steep) if few or 2 * self.half < SHORT_NS else band.middle
-        return likely, max(steep - flat, FINEST)
+        counts = [self.counts[way] for way in (pair, pair[::-1]) if way in self.counts]
+        if min(counts) < FEW or 2 * self.half < SHORT_NS:
+            return min(max(0.0, flat), steep), 2 * STEEPEST
+        # The middle of n bounds comes nearer to the truth by 1/n, that of n values only by the root of it.
+        return band.middle, max((steep - flat) / (min(counts) if band.bounded() else 1), FINEST)
 
     def _coincident(self, ranges: Ranges, slope: Floats) -> dict[tuple[int, int], tuple[float, float]]:
         """Value at moment 0, and half the room around it, of pairs of which ends tell more than the bounds do."""
