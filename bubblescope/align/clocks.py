@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bubblescope.align.consensus import Edges, Lines, settle
+from bubblescope.align.consensus import Edges, Lines, odd, settle
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.job import ClockFit
 from bubblescope.model.timeline import RankTimeline
@@ -201,7 +201,7 @@ def _placed(timelines: Mapping[int, RankTimeline], clocks: _Clocks, links: Links
     near = np.zeros(len(clocks.start), dtype=np.int64)
     near[group.clocks] = group.near
     links = links.take(member[clocks.of(links.first)] >= 0)
-    bounds, ends = _bounds(clocks, links, near), _ends(clocks, links, near)
+    bounds = _bounds(clocks, links, near)
     steps = [
         moments + near[clock]
         for rank, clock in zip(clocks.ranks.tolist(), clocks.number.tolist(), strict=True)
@@ -211,9 +211,12 @@ def _placed(timelines: Mapping[int, RankTimeline], clocks: _Clocks, links: Links
     every = np.concatenate([bounds.at, *steps])
     first, last = (int(every.min()), int(every.max())) if len(every) else (0, 0)
     middle = first + (last - first) // 2
+    ends = _edges(_ends(clocks, links, near), member, middle)
+    wrong = np.zeros(len(links), dtype=np.bool_)
+    wrong[links.together] = odd(ends)
     lines = settle(
-        _edges(bounds, member, middle),
-        _edges(ends, member, middle),
+        _edges(_bounds(clocks, links.take(~wrong), near), member, middle),
+        ends.take(~wrong[links.together]),
         start=(clocks.start - near)[group.clocks].astype(np.float64),
         half=(last - first) / 2,
     )

@@ -13,10 +13,10 @@ from operator import itemgetter
 
 import numpy as np
 
-from bubblescope.align.bounds import STEEPEST, Band, Floats, Side, closed, equalized, loosened
+from bubblescope.align.bounds import STEEPEST, Band, Floats, Side, agreeing, closed, equalized, loosened
 from bubblescope.model.columns import Bools, Columns, Ints, column
 
-__all__ = ["Edges", "Lines", "settle"]
+__all__ = ["Edges", "Lines", "odd", "settle"]
 
 TOLERANCE = 5_000.0
 """Nanoseconds by which bounds may contradict each other before some of them are doubted.
@@ -39,6 +39,9 @@ ENOUGH = 5
 
 JITTER = 500.0
 """Nanoseconds by which ends that coincide differ at the least."""
+
+ODD = 10.0
+"""Standard deviations from the median at which ends do not belong together."""
 
 FINEST = 1e-9
 """No slope is known better; 1 ns a second."""
@@ -99,20 +102,32 @@ def settle(bounds: Edges, ends: Edges, start: Floats, half: float) -> Lines:
     system = _System(len(start), start, half, ends, {pair: rows.stop - rows.start for pair, rows in groups.items()})
     keep = np.ones(len(bounds), dtype=np.bool_)
     bands = _bands(bounds, groups, keep)
+    for pair in [pair for pair, band in bands.items() if band.slack > TOLERANCE]:
+        rows, back = groups[pair], groups[pair[::-1]]
+        keep[rows], keep[back] = agreeing((bounds.at[rows], bounds.value[rows]), (bounds.at[back], -bounds.value[back]))
+    bands = bands if np.all(keep) else _bands(bounds, groups, keep)
     lines = system.solved(bands)
-    if lines.slack <= TOLERANCE:
-        return lines
-    doubted: set[tuple[int, int]] = set()
+    return lines if lines.slack <= TOLERANCE else _relieved(bounds, groups, keep, system, bands)
+
+
+def _relieved(
+    bounds: Edges, groups: Mapping[tuple[int, int], slice], agree: Bools, system: _System, bands: Bands
+) -> Lines:
+    """The lines without the bounds that contradict each other over three clocks and more.
+
+    Growing shares of the tightest bounds are set aside until the rest agrees; then whatever does not contradict the
+    lines comes back.
+    """
+    keep, lines = agree, system.solved(bands)
     for share in TRIMS:
-        doubted |= {pair for pair, band in bands.items() if band.slack > TOLERANCE} or set(bands)
-        keep = _trimmed(bounds, groups, {pair: bands[pair] for pair in doubted}, share)
+        keep = agree & _loose(bounds, groups, bands, share)
         bands = _bands(bounds, groups, keep)
         lines = system.solved(bands)
         if lines.slack <= TOLERANCE:
             break
     offset = lines.value[bounds.target] - lines.value[bounds.source]
     slope = lines.slope[bounds.target] - lines.slope[bounds.source]
-    keep |= bounds.value <= offset + slope * bounds.at
+    keep |= agree & (bounds.value <= offset + slope * bounds.at)
     return system.solved(_bands(bounds, groups, keep))
 
 
@@ -128,8 +143,8 @@ def _bands(bounds: Edges, groups: Mapping[tuple[int, int], slice], keep: Bools) 
     return {(i, j): Band.between(side((i, j)), side((j, i))) for i, j in pairs}
 
 
-def _trimmed(bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, share: float) -> Bools:
-    """All rows but a share of the tightest of the given pairs, compared along the middle line of each."""
+def _loose(bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, share: float) -> Bools:
+    """All rows but a share of the tightest of each pair, compared along its middle line."""
     keep = np.ones(len(bounds), dtype=np.bool_)
     for (i, j), band in bands.items():
         for pair, slope in (((i, j), band.middle), ((j, i), -band.middle)):
@@ -231,6 +246,18 @@ class _System:
             if np.min(np.diagonal(closed(found))) >= 0:
                 return equalized(found)
         return equalized(self._matrix(ranges))
+
+
+def odd(ends: Edges) -> Bools:
+    """Rows whose ends lie much farther apart than those of most rows of the same pair: they do not belong together."""
+    order = np.lexsort((ends.at, ends.target, ends.source))
+    found = np.zeros(len(ends), dtype=np.bool_)
+    for _, rows in ends.take(order).pairs():
+        at, value = ends.at[order[rows]], ends.value[order[rows]]
+        if len(at) >= ENOUGH:
+            level = value - _rise(at, value)[0] * at
+            found[order[rows]] = np.abs(level - np.median(level)) > ODD * _scatter(level)
+    return found
 
 
 def _scatter(level: Floats) -> float:
