@@ -16,6 +16,9 @@ __all__ = ["STEEPEST", "Band", "Floats", "Side", "agreeing", "closed", "equalize
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Points = tuple[Floats, Floats]
+"""Moments and values."""
+
 
 STEEPEST = 100e-6
 """No two clocks drift apart faster. Quartz is good to 20 to 50 ppm; a time service steers what is left."""
@@ -139,26 +142,28 @@ def _crossing(slopes: Floats, overlap: Floats, inside: int, outside: int) -> flo
     return float(slopes[inside] + part * (slopes[outside] - slopes[inside]))
 
 
-def agreeing(below: tuple[Floats, Floats], above: tuple[Floats, Floats]) -> tuple[Bools, Bools]:
-    """Which lower and upper bounds, moments and values, stay if as few as possible go, so that a line fits the rest.
+def agreeing(below: Points, above: Points) -> tuple[Bools, Bools]:
+    """Which lower and upper bounds stay if as few as possible go, so that a line fits the rest.
 
     Of several slopes with as few the one that leaves most room. Slopes are tried on a grid that becomes finer around
-    the best.
+    the best. Where some bounds are wrong, others may be that happen to contradict none: on either side as many of the
+    tightest go as had to.
     """
     slopes, step = np.linspace(-STEEPEST, STEEPEST, 41), STEEPEST / 20
     for _ in range(3):
         low, high = (np.sort(value - np.multiply.outer(slopes, at), axis=1) for at, value in (below, above))
         low = low[:, ::-1]
-        # With k lower bounds gone, the k-th next is the lowest place of the line; upper bounds below it have to go.
-        gone = np.array([np.searchsorted(h, l) + np.arange(len(l)) for l, h in zip(low, high, strict=True)])
-        count = gone.argmin(axis=1)
-        rows = np.arange(len(slopes))
-        floor = low[rows, count]
-        ceiling = high[rows, np.minimum(gone[rows, count] - count, high.shape[1] - 1)]
-        best = int(np.lexsort((floor - ceiling, gone[rows, count]))[0])
-        slope, level = float(slopes[best]), float(floor[best] + max(ceiling[best] - floor[best], 0.0) / 2)
+        # With k lower bounds gone, the next is the lowest place of the line; upper bounds below it have to go.
+        gone = np.array([np.searchsorted(up, down) + np.arange(len(down)) for down, up in zip(low, high, strict=True)])
+        first, rows = gone.argmin(axis=1), np.arange(len(slopes))
+        total = gone[rows, first]
+        other = np.minimum(total - first, high.shape[1] - 1)
+        best = int(np.lexsort((low[rows, first] - high[rows, other], total))[0])
+        slope, more = float(slopes[best]), int(total[best])
+        floor = low[best, min(first[best] + more, low.shape[1] - 1)]
+        ceiling = high[best, min(other[best] + more, high.shape[1] - 1)]
         slopes, step = slope + step * np.linspace(-1, 1, 21), step / 10
-    return below[1] - slope * below[0] <= level, above[1] - slope * above[0] >= level
+    return below[1] - slope * below[0] <= floor, above[1] - slope * above[0] >= ceiling
 
 
 def closed(most: Floats) -> Floats:
