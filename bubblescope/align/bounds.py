@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["STEEPEST", "Band", "Floats", "Side", "closed", "loosened"]
+__all__ = ["STEEPEST", "Band", "Floats", "Side", "agreeing", "closed", "equalized", "loosened"]
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Points = tuple[Floats, Floats]
+"""Moments and values."""
+
 
 STEEPEST = 100e-6
 """No two clocks drift apart faster. Quartz is good to 20 to 50 ppm; a time service steers what is left."""
@@ -138,6 +142,30 @@ def _crossing(slopes: Floats, overlap: Floats, inside: int, outside: int) -> flo
     return float(slopes[inside] + part * (slopes[outside] - slopes[inside]))
 
 
+def agreeing(below: Points, above: Points) -> tuple[Bools, Bools]:
+    """Which lower and upper bounds stay if as few as possible go, so that a line fits the rest.
+
+    Of several slopes with as few the one that leaves most room. Slopes are tried on a grid that becomes finer around
+    the best. Where some bounds are wrong, others may be that happen to contradict none: on either side as many of the
+    tightest go as had to.
+    """
+    slopes, step = np.linspace(-STEEPEST, STEEPEST, 41), STEEPEST / 20
+    for _ in range(3):
+        low, high = (np.sort(value - np.multiply.outer(slopes, at), axis=1) for at, value in (below, above))
+        low = low[:, ::-1]
+        # With k lower bounds gone, the next is the lowest place of the line; upper bounds below it have to go.
+        gone = np.array([np.searchsorted(up, down) + np.arange(len(down)) for down, up in zip(low, high, strict=True)])
+        first, rows = gone.argmin(axis=1), np.arange(len(slopes))
+        total = gone[rows, first]
+        other = np.minimum(total - first, high.shape[1] - 1)
+        best = int(np.lexsort((low[rows, first] - high[rows, other], total))[0])
+        slope, more = float(slopes[best]), int(total[best])
+        floor = low[best, min(first[best] + more, low.shape[1] - 1)]
+        ceiling = high[best, min(other[best] + more, high.shape[1] - 1)]
+        slopes, step = slope + step * np.linspace(-1, 1, 21), step / 10
+    return below[1] - slope * below[0] <= floor, above[1] - slope * above[0] >= ceiling
+
+
 def closed(most: Floats) -> Floats:
     """The tightest upper bounds of all differences, from `most[i, j]` of the value of j less that of i.
 
@@ -167,3 +195,27 @@ def loosened(most: Floats) -> tuple[Floats, float]:
         feasible = np.min(np.diagonal(closed(most + middle * off))) >= 0
         low, high = (low, middle) if feasible else (middle, high)
     return closed(most + high * off), high
+
+
+def equalized(most: Floats) -> Floats:
+    """The tightest bounds if all are drawn tighter by as much as they can be, the same everywhere.
+
+    Whatever goes from one clock to another takes some time, which the bounds do not know. Where a loop of bounds leaves
+    room, that is the time of all its messages; to take it from each of them keeps a clock that is one hop away one way
+    round and many the other from being put in the middle.
+    """
+    found = closed(most)
+    inner = np.isfinite(found) & np.isfinite(found.T) & np.isfinite(most) & ~np.eye(len(most), dtype=bool)
+    if not np.any(inner):
+        return found
+    back = np.where(inner, most + most.T, np.inf)
+    low, high = 0.0, min(float(np.min(back)) / 2, float(np.max(most[inner])))
+    trial = high
+    while high - low > 1:
+        tried = closed(most - trial * inner)
+        if np.min(np.diagonal(tried)) >= 0:
+            found, low = tried, trial
+        else:
+            high = trial
+        trial = (low + high) / 2
+    return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bubblescope.align.consensus import Edges, Lines, settle
+from bubblescope.align.consensus import Edges, Lines, odd, settle
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.job import ClockFit
 from bubblescope.model.timeline import RankTimeline
@@ -201,21 +201,22 @@ def _placed(timelines: Mapping[int, RankTimeline], clocks: _Clocks, links: Links
     near = np.zeros(len(clocks.start), dtype=np.int64)
     near[group.clocks] = group.near
     links = links.take(member[clocks.of(links.first)] >= 0)
-    bounds, ends = _bounds(clocks, links, near), _ends(clocks, links, near)
-    steps = [
-        moments + near[clock]
-        for rank, clock in zip(clocks.ranks.tolist(), clocks.number.tolist(), strict=True)
-        for moments in (timelines[rank].steps.start, timelines[rank].steps.end)
-        if member[clock] >= 0
-    ]
-    every = np.concatenate([bounds.at, *steps])
-    first, last = (int(every.min()), int(every.max())) if len(every) else (0, 0)
+    at = _bounds(clocks, links, near).at
+    first, last = (int(at.min()), int(at.max())) if len(at) else (0, 0)
     middle = first + (last - first) // 2
+    ends = _edges(_ends(clocks, links, near), member, middle)
+    wrong = np.zeros(len(links), dtype=np.bool_)
+    wrong[links.together] = odd(ends)
+    extent = [first, last]
+    for rank, clock in zip(clocks.ranks.tolist(), clocks.number.tolist(), strict=True):
+        steps = timelines[rank].steps
+        if member[clock] >= 0 and len(steps):
+            extent += [int(steps.start.min() + near[clock]), int(steps.end.max() + near[clock])]
     lines = settle(
-        _edges(bounds, member, middle),
-        _edges(ends, member, middle),
+        _edges(_bounds(clocks, links.take(~wrong), near), member, middle),
+        ends.take(~wrong[links.together]),
         start=(clocks.start - near)[group.clocks].astype(np.float64),
-        half=(last - first) / 2,
+        half=float(max(middle - min(extent), max(extent) - middle)),
     )
     return _Placed(group, middle, lines, "collectives" if lines.coincident or np.all(links.together) else "p2p")
 
