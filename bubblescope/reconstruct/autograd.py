@@ -55,7 +55,8 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     partner = _partners(backward, forward)
     forward = _widened(forward, trace)
     segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
-    call = _calls(backward, cuts, np.where(_shared(partner, segment), NONE, segment))
+    shared = _shared(partner, segment)
+    call = _calls(backward, cuts, np.where(shared, NONE, segment), np.where(shared, NONE, partner))
     linked = partner >= 0
     if not linked.any():
         return Blocks.empty()
@@ -63,7 +64,8 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     group, low, high = _forward_ranges(call[linked], forward, partner[linked])
     if len(cuts):
         high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
-    return _assemble(backward, call, group, low, high)
+    again = _second_visits(call, np.where(shared, NONE, partner))
+    return _assemble(backward, call, again, (group, low, high))
 
 
 def backward_starts(trace: RankTrace) -> Times:
@@ -144,11 +146,12 @@ def _shared(partner: Ints, segment: Ints) -> Bools:
     return result
 
 
-def _calls(backward: Ops, cuts: Times, segment: Ints) -> Ints:
+def _calls(backward: Ops, cuts: Times, segment: Ints, partner: Ints) -> Ints:
     """Number the backward calls: a new one where the thread changes, a cut lies between, or the numbers rise.
 
-    Where there are cuts, what counts is not a rise but that it goes on in the forward of another segment.
-    Nodes without a number (gradient accumulation) go with the call they run in.
+    Where there are cuts, what counts is not a rise but that it goes on in the forward of another segment, or
+    comes to a node for the second time. Nodes without a number (gradient accumulation) go with the call they
+    run in.
     """
     told = backward.sequence >= 0
     if len(cuts):
@@ -161,7 +164,23 @@ def _calls(backward: Ops, cuts: Times, segment: Ints) -> Ints:
     moved = np.concatenate(([True], backward.thread[1:] != backward.thread[:-1]))
     passed = np.searchsorted(cuts, backward.start)
     cut = np.concatenate(([False], passed[1:] != passed[:-1]))
-    return np.cumsum(onward | moved | cut) - 1
+    begins = onward | moved | cut
+    return _once_each(begins, partner, told & (backward.sequence > backward.sequence[previous]))
+
+
+def _once_each(begins: Bools, partner: Ints, rises: Bools) -> Ints:
+    """Number calls so that none comes to a node twice: the next one begins where the numbers rose before it did."""
+    rise = np.maximum.accumulate(np.where(rises, np.arange(len(rises)), 0))
+    rows = np.flatnonzero(partner != NONE)
+    while True:
+        call = np.cumsum(begins) - 1
+        visits = rows[np.lexsort((rows, partner[rows], call[rows]))]
+        same = (call[visits][1:] == call[visits][:-1]) & (partner[visits][1:] == partner[visits][:-1])
+        before, again = visits[:-1][same], visits[1:][same]
+        if not len(again):
+            return call
+        begins = begins.copy()
+        begins[np.where(rise[again] > before, rise[again], again)] = True
 
 
 def _in_main_segment(call: Ints, segment: Ints) -> Bools:
@@ -179,7 +198,11 @@ def _in_main_segment(call: Ints, segment: Ints) -> Bools:
     return result
 
 
-def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> tuple[dict[int, int], Times, Times]:
+_Forwards = tuple[dict[int, int], Times, Times]
+"""The link of each backward call, and start and end of the forward of each link."""
+
+
+def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> _Forwards:
     """Join the forward ranges of calls that overlap: two calls into one forward are a split backward.
 
     Returns the link of each call, and start and end of each link's forward.
@@ -211,24 +234,33 @@ def _stretch(low: Times, high: Times, forward: Ops, borders: Times) -> Times:
     return result
 
 
-def _assemble(backward: Ops, call: Ints, link_of: dict[int, int], low: Times, high: Times) -> Blocks:
-    """One forward a link, one backward a call; two calls apart in time are I, then W."""
+def _second_visits(call: Ints, partner: Ints) -> set[int]:
+    """The calls that come to a node to which an earlier call came: one for the input's gradient, then the weights'."""
+    rows = np.flatnonzero(partner != NONE)
+    rows = rows[np.lexsort((call[rows], partner[rows]))]
+    again = (partner[rows][1:] == partner[rows][:-1]) & (call[rows][1:] != call[rows][:-1])
+    return set(call[rows][1:][again].tolist())
+
+
+def _assemble(backward: Ops, call: Ints, again: set[int], forwards: _Forwards) -> Blocks:
+    """One forward a link, one backward a call; two calls to the same nodes, or apart in time, are I, then W."""
+    link_of, low, high = forwards
     number, start, end = union_by_owner(call, backward.start, backward.end)
     calls = np.unique(number)
     first = np.searchsorted(number, calls, "left")
     last = np.searchsorted(number, calls, "right") - 1
     link = np.array([link_of.get(int(c), NONE) for c in calls], np.int64)
     begins, ends = start[first], end[last]
-    kind, keep, ends = _kinds(link, begins, ends, low)
-    forwards = Blocks(low, high, np.full(len(low), Kind.F), np.arange(len(low)))
-    blocks = Blocks.concat((forwards, Blocks(begins, ends, kind, link).take(keep)))
+    kind, keep, ends = _kinds(link, begins, ends, low, np.isin(calls, list(again)))
+    forward = Blocks(low, high, np.full(len(low), Kind.F), np.arange(len(low)))
+    blocks = Blocks.concat((forward, Blocks(begins, ends, kind, link).take(keep)))
     return blocks.take(np.argsort(blocks.start, kind="stable"))
 
 
-def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times) -> tuple[Ints, Bools, Times]:
-    """Kind of each call: B, or I and W where another action runs between the two calls of a forward.
+def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times, again: Bools) -> tuple[Ints, Bools, Times]:
+    """Kind of each call: B, or I and W where the second of a forward's calls comes `again`, or after another action.
 
-    Calls that follow each other directly are one action: the later ones are folded into the first.
+    Other calls that follow each other directly are one action: the later ones are folded into the first.
     """
     kind = np.full(len(link), Kind.B, np.int64)
     keep = np.ones(len(link), bool)
@@ -238,7 +270,8 @@ def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times) -> tup
     for row in np.argsort(begins, kind="stable").tolist():
         mine, begin = int(link[row]), int(begins[row])
         action, before = latest.get(mine, (row, begin)) if mine != NONE else (row, begin)
-        if np.searchsorted(others, begin) > np.searchsorted(others, before, "right"):
+        apart = np.searchsorted(others, begin) > np.searchsorted(others, before, "right")
+        if apart or (action != row and again[row] and kind[action] != Kind.W):
             kind[action], kind[row] = (Kind.W if kind[action] == Kind.W else Kind.I), Kind.W
             action = row
         elif action != row:
