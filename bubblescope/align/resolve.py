@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bubblescope.align import clocks, layout
+from bubblescope.align.chunks import chunked
 from bubblescope.align.unnamed import chunks
 from bubblescope.model.job import Job, Plan
 from bubblescope.model.options import Options
@@ -24,7 +25,9 @@ def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
     plan = layout.plan(timelines, options)
     fit = clocks.fit(timelines)
     place = plan.place_of()
-    staged = {r: _staged(_shifted(t, fit.offsets[r]), place.get(r)) for r, t in timelines.items()}
+    shifted = {r: _shifted(t, fit.offsets[r]) for r, t in timelines.items()}
+    held = chunked(shifted, plan, options)
+    staged = {r: _staged(t, held[place[r][1]] if r in place else held[0]) for r, t in shifted.items()}
     untold = _untold_chunks(timelines, plan, options)
     return Job(
         timelines=staged,
@@ -46,7 +49,7 @@ def _conflict(timelines: Mapping[int, RankTimeline], plan: Plan, options: Option
 
 def _untold_chunks(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> int | None:
     """Chunks a rank, where no label tells stages and the user or the number of messages says that there are several."""
-    labelled = any(np.any(t.actions.stage >= 0) for t in timelines.values())
+    labelled = any(np.any((t.actions.stage >= 0) | (t.actions.chunk >= 0)) for t in timelines.values())
     whole = all(rank in timelines for pipeline in plan.pipelines for ranks in pipeline for rank in ranks)
     if labelled or not whole or (plan.tp or 1) > 1:
         return None
@@ -79,16 +82,27 @@ def _shifted(timeline: RankTimeline, offset: int) -> RankTimeline:
     )
 
 
-def _staged(timeline: RankTimeline, place: tuple[int, int] | None) -> RankTimeline:
-    """Give every action its stage and let it last until its own collectives end."""
-    actions = timeline.actions
-    position = place[1] if place is not None else 0
-    stage = np.where(actions.stage < 0, position, actions.stage)
+def _staged(timeline: RankTimeline, held: tuple[int, ...]) -> RankTimeline:
+    """Give every action its stage and let it last until its own collectives end.
+
+    `held` are the stages of the rank by chunk; what names no chunk is of the first.
+    """
+    actions, messages = timeline.actions, timeline.messages
+    stage, ends = (
+        np.where(rows.stage < 0, np.array(held)[np.maximum(rows.chunk, 0)], rows.stage) for rows in (actions, messages)
+    )
+    ends = np.where(messages.microbatch >= 0, ends, messages.stage)
     start, end = actions.start.copy(), actions.end.copy()
     shared = timeline.own_collectives()
     np.minimum.at(start, shared.action, shared.start)
     np.maximum.at(end, shared.action, shared.end)
-    return _in_order(dataclasses.replace(timeline, actions=actions.replace(stage=stage, start=start, end=end)))
+    return _in_order(
+        dataclasses.replace(
+            timeline,
+            actions=actions.replace(stage=stage, start=start, end=end),
+            messages=messages.replace(stage=ends),
+        )
+    )
 
 
 def _in_order(timeline: RankTimeline) -> RankTimeline:

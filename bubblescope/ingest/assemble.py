@@ -35,7 +35,7 @@ def assemble(path: Path, size: int, collected: Collector, told: Members) -> Rank
     annotations = [collected.annotations.finish()] + ([] if kineto else [collected.others.finish()])
     ops, kernels = collected.ops.finish(), collected.kernels.finish()
     launches = _real_launches(collected.launches.finish(), kernels, list(collected.names))
-    blocks: Blocks = [ops, Annotations.concat(annotations), launches, kernels]
+    blocks: Blocks = [ops, Annotations.concat(annotations), launches, kernels, collected.frames.finish()]
     if not (len(blocks[0]) or len(blocks[1]) or len(kernels)):
         raise _nothing(path, collected)
 
@@ -53,7 +53,7 @@ def assemble(path: Path, size: int, collected: Collector, told: Members) -> Rank
         threads=tuple(Thread(*key, tuple(collected.thread_names.get(key, ()))) for key in threads),
         comms=tuple(comms),
         findings=(*findings, *_findings(path, collected, unpaired=unpaired, implausible=collected.implausible + lost)),
-        **dict(zip(("ops", "annotations", "launches", "kernels"), blocks, strict=True)),  # type: ignore[arg-type]
+        **dict(zip(("ops", "annotations", "launches", "kernels", "frames"), blocks, strict=True)),  # type: ignore[arg-type]
     )
 
 

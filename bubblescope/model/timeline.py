@@ -47,6 +47,8 @@ class Actions(Timed):
 
     `start` and `end` are those of the work itself, not of the label or launch. `slice` is -1 for a
     whole micro-batch. Actions that ran under one label, overlapped, share a `block`; -1 is alone.
+    `chunk` counts the stages of this rank where a label names these and not the pipeline's; with the
+    layout it tells the stage.
     """
 
     step: Ints = column(np.int32)
@@ -55,6 +57,7 @@ class Actions(Timed):
     microbatch: Ints = column(np.int32)
     slice: Ints = column(np.int32)
     block: Ints = column(np.int32)
+    chunk: Ints = column(np.int32, absent=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +71,9 @@ class Work(Timed):
 class Messages(Timed):
     """This rank's halves of point-to-point transfers, in the order in which they were posted.
 
-    `direction` is SEND, RECV or EITHER; `kind`, `stage`, `microbatch`, `slice` name the action that
-    produces (send) or awaits (recv) it, where a label says so; `peer` is a global rank.
+    `direction` is SEND, RECV or EITHER; `kind`, `stage` (or `chunk`, as in `Actions`), `microbatch`,
+    `slice` name the action that produces (send) or awaits (recv) it, where a label says so; `peer` is
+    a global rank.
     """
 
     SEND = 0
@@ -85,6 +89,7 @@ class Messages(Timed):
     stage: Ints = column(np.int32)
     microbatch: Ints = column(np.int32)
     slice: Ints = column(np.int32)
+    chunk: Ints = column(np.int32, absent=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,7 +174,10 @@ class Kernels(Columns):
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class RankTrace:
-    """The events of one rank. `names` is the table that every `name` column indexes."""
+    """The events of one rank. `names` is the table that every `name` column indexes.
+
+    `frames` are calls of those Python functions that `bubblescope.model.frames` lists.
+    """
 
     source: Source
     identity: Identity
@@ -186,6 +189,7 @@ class RankTrace:
     annotations: Annotations = field(default_factory=Annotations.empty)
     launches: Launches = field(default_factory=Launches.empty)
     kernels: Kernels = field(default_factory=Kernels.empty)
+    frames: Annotations = field(default_factory=Annotations.empty)
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -196,7 +200,7 @@ class RankTrace:
     def self_check(self) -> None:
         """Raise ValueError unless every index points into its table and no time runs backwards."""
         tables = {"name": self.names, "thread": self.threads, "comm": self.comms}
-        for block in (self.ops, self.annotations, self.launches, self.kernels):
+        for block in (self.ops, self.annotations, self.launches, self.kernels, self.frames):
             if np.any(block.end < block.start):
                 raise ValueError(f"{type(block).__name__}: an end lies before its start")
             for name, table in tables.items():

@@ -26,13 +26,31 @@ def messages(talk: Talk, step: Ints, labels: Labels) -> Messages:
     units, calls, row = talk.units, talk.calls, talk.row
     direction = np.array([_DIRECTIONS[calls[r].op] for r in row], np.int8)
     peer = np.array([calls[r].dst if calls[r].op == "send" else calls[r].src for r in row], np.int32)
-    label = owners(labels.start, labels.end, units.host)
+    label = _one_each(labels, owners(labels.start, labels.end, units.host), direction)
     named = labels.take(label[label >= 0])
-    ids = np.full((4, len(units)), -1)
-    ids[:, label >= 0] = named.kind, named.stage, named.microbatch, named.slice
+    ids = np.full((5, len(units)), -1)
+    ids[:, label >= 0] = named.kind, named.stage, named.microbatch, named.slice, named.chunk
     fused = (direction == Messages.EITHER) & (label >= 0)
     direction[fused] = labels.direction[label[fused]]
     return Messages(units.start, units.end, step, direction, peer, talk.bytes, row, *ids)
+
+
+def _one_each(labels: Labels, label: Ints, direction: Ints) -> Ints:
+    """The label of each message: of several in one range the next of its direction.
+
+    A fused call carries all of them at once, so that none is its own.
+    """
+    rows: dict[tuple[int, int], list[int]] = {}
+    for row, (block, way) in enumerate(zip(labels.block.tolist(), labels.direction.tolist(), strict=True)):
+        if block >= 0:
+            rows.setdefault((block, way), []).append(row)
+    result = label.copy()
+    for message in np.flatnonzero(label >= 0).tolist():
+        block = int(labels.block[label[message]])
+        if block >= 0:
+            left = rows.get((block, int(direction[message])))
+            result[message] = left.pop(0) if left else NONE
+    return result
 
 
 def beside(posted: Messages, host: Times, ranges: Ranges, step: Ints) -> Ints:
