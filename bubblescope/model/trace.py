@@ -18,6 +18,7 @@ from bubblescope.model.columns import Columns, Ints, Times, column
 __all__ = [
     "Annotations",
     "CommArgs",
+    "Coordinate",
     "Device",
     "Finding",
     "Identity",
@@ -74,6 +75,15 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
+class Coordinate:
+    """Where a rank stands on one axis of the job: `position` of `degree` in the parallelism `purpose` (pp, tp, ...)."""
+
+    purpose: str
+    position: int
+    degree: int
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Who recorded the trace, as far as the file tells."""
 
@@ -84,6 +94,7 @@ class Identity:
     host: str | None = None
     devices: tuple[Device, ...] = ()
     groups: tuple[ProcessGroup, ...] = ()
+    coordinates: tuple[Coordinate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
