@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bubblescope.model.actions import Kind
@@ -289,3 +291,10 @@ def test_iterations_are_steps():
     rows = acting("F0", "B0", "F0", "B0")
     marked = told(rows, note("iter_3_7, op_id = 2", 0, 20), note("iter_3_8", 20, 40))
     assert [number for number, *_ in steps_of(marked)] == [7, 8]
+
+
+def test_every_dialect_is_documented():
+    """The page on labels has a row for every dialect of actions and of messages."""
+    page = (Path(__file__).parents[2] / "docs" / "labels.md").read_text("utf-8")
+    missing = [d.name for d in (*DIALECTS, *MESSAGE_DIALECTS) if f"\n| {d.name} |" not in page]
+    assert not missing
