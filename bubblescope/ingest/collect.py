@@ -69,8 +69,8 @@ class Collector:
         kinds = self._kinds
         for event in window.events:
             bins[kinds[event.cat]].append(event)
-        if bins[Kind.FRAME]:  # there may be more of them than of everything else
-            bins[Kind.FRAME] = [event for event in bins[Kind.FRAME] if self._wanted[event.name]]
+        wanted = self._wanted  # there may be more frames than of everything else
+        bins[Kind.FRAME] = [event for event in bins[Kind.FRAME] if wanted[event.name]]
         others = bins[Kind.OTHER]
         blocks = [bins[Kind.OP], bins[Kind.ANNOTATION], bins[Kind.LAUNCH], work, others, bins[Kind.FRAME]]
         whole = [[event for event in block if event.ph == "X"] for block in blocks]
