@@ -189,7 +189,7 @@ def number(ranges: Ranges, step: Ints) -> Ranges:
     return ranges.replace(**columns)
 
 
-def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actions, Work, Ints]:
+def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actions, Work, Ints, Ints]:
     """Attribute units to actions.
 
     Args:
@@ -199,8 +199,8 @@ def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actio
         shared: collectives in host order.
 
     Returns:
-        The actions that have work, in order of its start; all work with the action that owns it; and
-        the action that asked for each collective.
+        The actions that have work, in order of its start; all work with the action that owns it; the
+        action that asked for each collective; and the action that each range became, if it had work.
     """
     whole = _first_pieces(ranges)
     owner = whole[owners(ranges.start, ranges.end, work.host)]
@@ -218,7 +218,7 @@ def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actio
     actions = Actions(begun[order], ended[order], step[order], *ids)
     asked = place[whole[owners(ranges.start, ranges.end, shared.host)]]
     action, start, end = union_by_owner(place[owner], work.start, work.end)
-    return actions, Work(start, end, action), asked
+    return actions, Work(start, end, action), asked, place[whole[:-1]]
 
 
 def _first_pieces(ranges: Ranges) -> Ints:

@@ -40,7 +40,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     marks = _marks(trace, Units.concat((work, communication)), ranges, how)
     step = steps.rows_at(marks, ranges.start)
     optimizer = _optimizer(trace, work)
-    done, owned, asked = actions.build(actions.number(ranges, step), step, work.take(~optimizer), shared.units)
+    numbered = actions.number(ranges, step)
+    done, owned, asked, place = actions.build(numbered, step, work.take(~optimizer), shared.units)
     said = labels.message_labels(trace)
     said = said if len(said) else frames.message_frames(trace)
     posted = messages.messages(sent, steps.rows_of(marks, sent.units), said)
@@ -53,7 +54,10 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         steps=steps.extent(marks, work, communication, on_gpu=trace.on_gpu),
         actions=done,
         work=owned,
-        messages=posted.replace(step=messages.beside(posted, sent.units.host, ranges, step)),
+        messages=posted.replace(
+            step=messages.beside(posted, sent.units.host, ranges, step),
+            after=messages.following(posted, sent.units.host, ranges, place),
+        ),
         collectives=messages.collectives(shared, steps.rows_of(marks, shared.units), asked),
         calls=talk.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),

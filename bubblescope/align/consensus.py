@@ -1,0 +1,297 @@
+"""Straight lines for several clocks from the bounds between pairs of them, and how far the bounds let each line move.
+
+Clock 0 is the one that the others are compared with: its line is 0. Moments and values are float64 nanoseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import itemgetter
+
+import numpy as np
+
+from bubblescope.align.bounds import STEEPEST, Band, Floats, Side, agreeing, closed, equalized, loosened
+from bubblescope.model.columns import Bools, Columns, Ints, column
+
+__all__ = ["Edges", "Lines", "odd", "settle"]
+
+TOLERANCE = 5_000.0
+"""Nanoseconds by which bounds may contradict each other before some of them are doubted.
+
+Some files hold whole microseconds, and profilers know the time of a GPU to a few of them.
+"""
+
+TRIMS = (0.01, 0.01, 0.02, 0.02, 0.04, 0.04, 0.08, 0.08)
+"""Shares of the tightest bounds that are set aside, one after the other, until the rest agrees.
+
+Each share twice: the slope along which bounds are compared is better the second time.
+"""
+
+SHORT_NS = 1e9
+FEW = 10
+"""Where a pair of clocks was seen for less or has fewer bounds, no drift is assumed unless the bounds ask for one."""
+
+ENOUGH = 5
+"""Ends of as many pairs tell how far they scatter."""
+
+JITTER = 500.0
+"""Nanoseconds by which ends that coincide differ at the least."""
+
+ODD = 10.0
+"""Standard deviations from the median at which ends do not belong together."""
+
+FINEST = 1e-9
+"""No slope is known better; 1 ns a second."""
+
+Matrix = Floats
+Bands = Mapping[tuple[int, int], Band]
+Ranges = Mapping[tuple[int, int], tuple[float, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Edges(Columns):
+    """Bounds: the line of clock `target` is at least `value` above that of `source` at the moment `at`.
+
+    Of pairs whose ends coincide: it is about `value` above.
+    """
+
+    source: Ints = column(np.int32)
+    target: Ints = column(np.int32)
+    at: Floats = column(np.float64)
+    value: Floats = column(np.float64)
+
+    def ordered(self) -> Edges:
+        """The same rows by source, target and moment."""
+        return self.take(np.lexsort((self.at, self.target, self.source)))
+
+    def pairs(self) -> Iterator[tuple[tuple[int, int], slice]]:
+        """(source, target) and the rows of each, of rows that are `ordered`."""
+        changes = np.flatnonzero(np.diff(self.source) | np.diff(self.target)) + 1
+        limits = [0, *changes.tolist(), len(self)] if len(self) else []
+        for first, end in pairwise(limits):
+            yield (int(self.source[first]), int(self.target[first])), slice(first, end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """A line for each clock: its value at moment 0, its slope, and how far off it may be within the recording.
+
+    The error is infinite where nothing bounds a clock on one side. `slack` is by how much the bounds contradict each
+    other, `coincident` whether the ends of what ends together placed most pairs.
+    """
+
+    value: Floats
+    slope: Floats
+    error: Floats
+    slack: float
+    coincident: bool
+
+
+def settle(bounds: Edges, ends: Edges, start: Floats, half: float) -> Lines:
+    """Lines for the clocks of one group, which bounds connect, over moments from -half to half.
+
+    The slopes come first. With these the bounds are constants, the tightest ones are shortest paths, and the middle
+    of the tightest ones violates none of them. `start` is where a clock stays that is bounded on one side only, or
+    as near as it may be. Bounds that others contradict are set aside, the tightest first.
+    """
+    bounds, ends = bounds.ordered(), ends.ordered()
+    groups = dict(bounds.pairs())
+    system = _System(len(start), start, half, ends, {pair: rows.stop - rows.start for pair, rows in groups.items()})
+    keep = np.ones(len(bounds), dtype=np.bool_)
+    bands = _bands(bounds, groups, keep)
+    for pair in [pair for pair, band in bands.items() if band.slack > TOLERANCE]:
+        rows, back = groups[pair], groups[pair[::-1]]
+        keep[rows], keep[back] = agreeing((bounds.at[rows], bounds.value[rows]), (bounds.at[back], -bounds.value[back]))
+    bands = bands if np.all(keep) else _bands(bounds, groups, keep)
+    lines = system.solved(bands)
+    return lines if lines.slack <= TOLERANCE else _relieved(bounds, groups, keep, system, bands)
+
+
+def _relieved(
+    bounds: Edges, groups: Mapping[tuple[int, int], slice], agree: Bools, system: _System, bands: Bands
+) -> Lines:
+    """The lines without the bounds that contradict each other over three clocks and more.
+
+    Growing shares of the tightest bounds are set aside until the rest agrees; then whatever does not contradict the
+    lines comes back.
+    """
+    keep, lines = agree, system.solved(bands)
+    for share in TRIMS:
+        keep = agree & _loose(bounds, groups, bands, share)
+        bands = _bands(bounds, groups, keep)
+        lines = system.solved(bands)
+        if lines.slack <= TOLERANCE:
+            break
+    offset = lines.value[bounds.target] - lines.value[bounds.source]
+    slope = lines.slope[bounds.target] - lines.slope[bounds.source]
+    keep |= agree & (bounds.value <= offset + slope * bounds.at)
+    return system.solved(_bands(bounds, groups, keep))
+
+
+def _bands(bounds: Edges, groups: Mapping[tuple[int, int], slice], keep: Bools) -> dict[tuple[int, int], Band]:
+    """The lines that each pair allows, lower clock first."""
+
+    def side(pair: tuple[int, int]) -> Side:
+        rows = groups.get(pair, slice(0, 0))
+        kept = keep[rows]
+        return Side.of(bounds.at[rows][kept], bounds.value[rows][kept])
+
+    pairs = sorted({(min(pair), max(pair)) for pair in groups})
+    return {(i, j): Band.between(side((i, j)), side((j, i))) for i, j in pairs}
+
+
+def _loose(bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, share: float) -> Bools:
+    """All rows but a share of the tightest of each pair, compared along its middle line."""
+    keep = np.ones(len(bounds), dtype=np.bool_)
+    for (i, j), band in bands.items():
+        for pair, slope in (((i, j), band.middle), ((j, i), -band.middle)):
+            if pair in groups:
+                rows = groups[pair]
+                level = bounds.value[rows] - slope * bounds.at[rows]
+                count = math.ceil(share * len(level))
+                keep[rows.start + np.argpartition(level, -count)[-count:]] = False
+    return keep
+
+
+@dataclass(frozen=True, slots=True)
+class _System:
+    """What does not change as bounds are set aside."""
+
+    size: int
+    start: Floats
+    half: float
+    ends: Edges
+    counts: Mapping[tuple[int, int], int]
+
+    def solved(self, bands: Bands) -> Lines:
+        """The lines, and how far off they may be."""
+        early, slack_early = loosened(self._reach(bands, late=False))
+        late, slack_late = loosened(self._reach(bands, late=True))
+        slope = self._slopes(bands, early, late)
+        ranges = {(i, j): band.range(slope[j] - slope[i], 0.0) for (i, j), band in bands.items()}
+        slack = loosened(self._matrix(ranges))[1]
+        ranges = {pair: (low - slack, high + slack) for pair, (low, high) in ranges.items()}
+        near = self._coincident(ranges, slope)
+        value = _middle(self._narrowed(ranges, near), self.start)
+        first, last = value - slope * self.half, value + slope * self.half
+        off = [early[0] - first, first + early[:, 0], late[0] - last, last + late[:, 0]]
+        return Lines(
+            value=value,
+            slope=slope,
+            error=np.max([np.zeros(self.size), *off], axis=0),
+            slack=max(slack, slack_early, slack_late, *(band.slack for band in bands.values())),
+            coincident=2 * len(near) >= len(bands),
+        )
+
+    def _matrix(self, ranges: Ranges) -> Matrix:
+        most = np.full((self.size, self.size), np.inf)
+        np.fill_diagonal(most, 0.0)
+        for (i, j), (low, high) in ranges.items():
+            most[i, j], most[j, i] = high, -low
+        return most
+
+    def _reach(self, bands: Bands, *, late: bool) -> Matrix:
+        """The bounds of all differences at the beginning or the end of the recording."""
+        moment = self.half if late else -self.half
+        return self._matrix({pair: band.reach(moment, late=late) for pair, band in bands.items()})
+
+    def _slopes(self, bands: Bands, early: Matrix, late: Matrix) -> Floats:
+        """The slope of each line: least squares over the pairs, within what the bounds at both ends allow."""
+        rows = np.zeros((len(bands), self.size))
+        wanted = np.zeros(len(bands))
+        ends = dict(self.ends.pairs())
+        for row, (pair, band) in enumerate(bands.items()):
+            likely, spread = self._likely(pair, band)
+            if pair in ends:
+                together = _rise(self.ends.at[ends[pair]], self.ends.value[ends[pair]])
+                likely, spread = min((likely, spread), together, key=itemgetter(1))
+            rows[row, pair[1]], rows[row, pair[0]] = 1 / spread, -1 / spread
+            wanted[row] = likely / spread
+        slope = np.append(0.0, np.linalg.lstsq(rows[:, 1:], wanted, rcond=None)[0])
+        least = (-late[:, 0] - early[0]) / (2 * self.half)
+        most = (late[0] + early[:, 0]) / (2 * self.half)
+        return np.minimum(np.maximum(slope, np.minimum(least, most)), np.maximum(least, most))
+
+    def _likely(self, pair: tuple[int, int], band: Band) -> tuple[float, float]:
+        """The slope of a pair by its bounds, and how much of it they leave open."""
+        flat, steep = band.slopes
+        counts = [self.counts[way] for way in (pair, pair[::-1]) if way in self.counts]
+        if min(counts) < FEW or 2 * self.half < SHORT_NS:
+            return min(max(0.0, flat), steep), 2 * STEEPEST
+        # The middle of n bounds comes nearer to the truth by 1/n, that of n values only by the root of it.
+        return band.middle, max((steep - flat) / (min(counts) if band.bounded() else 1), FINEST)
+
+    def _coincident(self, ranges: Ranges, slope: Floats) -> dict[tuple[int, int], tuple[float, float]]:
+        """Value at moment 0, and half the room around it, of pairs of which ends tell more than the bounds do."""
+        found = {}
+        for (i, j), rows in self.ends.pairs():
+            level = self.ends.value[rows] - (slope[j] - slope[i]) * self.ends.at[rows]
+            low, high = ranges[i, j]
+            scatter = _scatter(level)
+            if len(level) >= ENOUGH and 6 * scatter < high - low:
+                found[i, j] = min(max(float(np.median(level)), low), high), 5 * scatter / math.sqrt(len(level))
+        return found
+
+    def _narrowed(self, ranges: Ranges, near: Mapping[tuple[int, int], tuple[float, float]]) -> Matrix:
+        """The tightest bounds, those of pairs whose ends coincide brought as near to that as all of them allow."""
+        for width in [2.0**power for power in range(16)] if near else []:
+            narrow = dict(ranges)
+            for pair, (value, room) in near.items():
+                low, high = ranges[pair]
+                narrow[pair] = (max(low, value - width * room), min(high, value + width * room))
+            found = self._matrix(narrow)
+            if np.min(np.diagonal(closed(found))) >= 0:
+                return equalized(found)
+        return equalized(self._matrix(ranges))
+
+
+def odd(ends: Edges) -> Bools:
+    """Rows whose ends lie much farther apart than those of most rows of the same pair: they do not belong together."""
+    order = np.lexsort((ends.at, ends.target, ends.source))
+    found = np.zeros(len(ends), dtype=np.bool_)
+    for _, rows in ends.take(order).pairs():
+        at, value = ends.at[order[rows]], ends.value[order[rows]]
+        if len(at) >= ENOUGH:
+            level = value - _rise(at, value)[0] * at
+            found[order[rows]] = np.abs(level - np.median(level)) > ODD * _scatter(level)
+    return found
+
+
+def _scatter(level: Floats) -> float:
+    """By how much values differ from their median: the standard deviation, if they are normal."""
+    return max(1.4826 * float(np.median(np.abs(level - np.median(level)))), JITTER)
+
+
+def _rise(at: Floats, value: Floats) -> tuple[float, float]:
+    """The slope of most points, and how much of it they leave open.
+
+    The median slope from each point of the first half to its fellow in the second (Theil 1950, thinned out).
+    """
+    half, length = len(at) // 2, float(at[-1] - at[0])
+    if len(at) < FEW or length < SHORT_NS:
+        return 0.0, math.inf
+    run = at[-half:] - at[:half]
+    slope = float(np.median((value[-half:] - value[:half])[run > 0] / run[run > 0]))
+    return slope, max(5 * _scatter(value - slope * at) / (length * math.sqrt(len(at))), FINEST)
+
+
+def _middle(most: Matrix, start: Floats) -> Floats:
+    """Values in the middle of the tightest bounds of all differences, which violate none of them.
+
+    Both the upper and the lower ends of what is possible satisfy every bound, and so does their mean. Clocks that
+    are bounded on one side only stay at `start`, with those that are bound to them, or as near as they may.
+    """
+    value = np.full(len(most), np.nan)
+    for lead in range(len(most)):
+        if not np.isnan(value[lead]):
+            continue
+        group = np.flatnonzero(np.isfinite(most[lead]) & np.isfinite(most[:, lead]))
+        own = (most[lead, group] - most[group, lead]) / 2
+        set_ = np.flatnonzero(~np.isnan(value))
+        high = np.min(value[set_, None] + most[np.ix_(set_, group)] - own, initial=np.inf)
+        low = np.max(value[set_] - most[np.ix_(group, set_)] - own[:, None], initial=-np.inf)
+        value[group] = own + (min(max(start[lead], low), high) if lead else 0.0)
+    return value
