@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from bubblescope.align import layout
+from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import fit
 from bubblescope.align.follow import follow
 from bubblescope.align.links import links
@@ -32,7 +33,11 @@ def resolve(timelines: Timelines, options: Options) -> Job:
     told = _followed(timelines, plan)
     untold = _untold_chunks(timelines, plan, options) if told is None else None
     place = plan.place_of()
-    staged = {rank: _staged(timeline, place.get(rank)) for rank, timeline in (told or timelines).items()}
+    held = chunked(timelines, plan, options)
+    staged = {
+        rank: _staged(timeline, held[place[rank][1]] if rank in place else held[0])
+        for rank, timeline in (told or timelines).items()
+    }
     job = Job(
         timelines=staged,
         plan=plan,
@@ -79,7 +84,7 @@ def _conflict(timelines: Timelines, plan: Plan, options: Options) -> tuple[Findi
 
 def _untold_chunks(timelines: Timelines, plan: Plan, options: Options) -> int | None:
     """Chunks a rank, where no label tells stages and the user or the number of messages says that there are several."""
-    labelled = any(np.any(t.actions.stage >= 0) for t in timelines.values())
+    labelled = any(map(_labelled, timelines.values()))
     whole = all(rank in timelines for pipeline in plan.pipelines for ranks in pipeline for rank in ranks)
     if labelled or not whole:
         return None
@@ -104,7 +109,12 @@ def _followed(timelines: Timelines, plan: Plan) -> dict[int, RankTimeline] | Non
 def _lanes(pipeline: Pipeline, timelines: Timelines) -> list[tuple[int, ...]]:
     """One rank a position, all recorded and unlabelled; the tensor-parallel ranks of a stage talk to their like."""
     lanes = list(zip(*pipeline, strict=False))
-    return [lane for lane in lanes if all(r in timelines and not np.any(timelines[r].actions.stage >= 0) for r in lane)]
+    return [lane for lane in lanes if all(r in timelines and not _labelled(timelines[r]) for r in lane)]
+
+
+def _labelled(timeline: RankTimeline) -> bool:
+    """Whether a label tells stages, those of the pipeline or those of the rank."""
+    return bool(np.any((timeline.actions.stage >= 0) | (timeline.actions.chunk >= 0)))
 
 
 def _untold(count: int | None) -> tuple[Finding, ...]:
@@ -117,16 +127,27 @@ def _untold(count: int | None) -> tuple[Finding, ...]:
     return (Finding("untold-chunks", "warning", message),)
 
 
-def _staged(timeline: RankTimeline, place: tuple[int, int] | None) -> RankTimeline:
-    """Give every action its stage and let it last until its own collectives end."""
-    actions = timeline.actions
-    position = place[1] if place is not None else 0
-    stage = np.where(actions.stage < 0, position, actions.stage)
+def _staged(timeline: RankTimeline, held: tuple[int, ...]) -> RankTimeline:
+    """Give every action its stage and let it last until its own collectives end.
+
+    `held` are the stages of the rank by chunk; what names no chunk is of the first.
+    """
+    actions, messages = timeline.actions, timeline.messages
+    stage, ends = (
+        np.where(rows.stage < 0, np.array(held)[np.maximum(rows.chunk, 0)], rows.stage) for rows in (actions, messages)
+    )
+    ends = np.where(messages.microbatch >= 0, ends, messages.stage)
     start, end = actions.start.copy(), actions.end.copy()
     shared = timeline.own_collectives()
     np.minimum.at(start, shared.action, shared.start)
     np.maximum.at(end, shared.action, shared.end)
-    return _in_order(dataclasses.replace(timeline, actions=actions.replace(stage=stage, start=start, end=end)))
+    return _in_order(
+        dataclasses.replace(
+            timeline,
+            actions=actions.replace(stage=stage, start=start, end=end),
+            messages=messages.replace(stage=ends),
+        )
+    )
 
 
 def _in_order(timeline: RankTimeline) -> RankTimeline:

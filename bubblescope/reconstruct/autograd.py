@@ -19,10 +19,10 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.spans import Spans, union_by_owner
 from bubblescope.model.trace import Ops, RankTrace
-from bubblescope.reconstruct.ranges import NONE
+from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import matching, outermost
 
-__all__ = ["Blocks", "backward_starts", "find_blocks"]
+__all__ = ["Blocks", "backward_starts", "find_blocks", "forwards_of"]
 
 _BACKWARD = r"autograd::engine::evaluate_function: "
 _NO_GRAPH = r"(c10d|_c10d_functional)::|record_param_comms$"
@@ -66,6 +66,29 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
         high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
     again = _second_visits(call, np.where(shared, NONE, partner))
     return _assemble(backward, call, again, (group, low, high))
+
+
+def forwards_of(trace: RankTrace, start: Times, end: Times, is_forward: Bools) -> Ints:
+    """For each host range a number that a backward shares with its forward, or -1 where no operator leads to one.
+
+    A backward may link to several forwards (a weight converted once for all): the one it links to most counts.
+    """
+    backward = _backward_roots(trace)
+    backward = backward.take(np.argsort(backward.start, kind="stable"))
+    forward = _forward_nodes(trace, backward.take(np.lexsort((backward.start, backward.thread))))
+    forward = forward.take(np.argsort(forward.start, kind="stable"))
+    if not len(backward) or not len(forward):
+        return np.full(len(start), NONE)
+    partner = _partners(backward, forward)
+    linked = partner >= 0
+    source = owners(start, end, backward.start)[linked]
+    target = owners(start, end, forward.start)[partner[linked]]
+    good = (source >= 0) & (target >= 0) & ~is_forward[source] & is_forward[target]
+    pairs, count = np.unique(np.stack((source[good], target[good])), axis=1, return_counts=True)
+    result = np.where(is_forward, np.arange(len(start)), NONE)
+    most = np.lexsort((count, pairs[0]))  # the last one written counts
+    result[pairs[0][most]] = pairs[1][most]
+    return result
 
 
 def backward_starts(trace: RankTrace) -> Times:
