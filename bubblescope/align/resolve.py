@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import TypeVar
 
 import numpy as np
 
 from bubblescope.align import clocks, layout
 from bubblescope.align.unnamed import chunks
-from bubblescope.model.job import Job, Plan
+from bubblescope.model.job import ClockFit, Job, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.placement import PLACEMENTS
-from bubblescope.model.timeline import RankTimeline
+from bubblescope.model.spans import Spans
+from bubblescope.model.timeline import RankTimeline, Timed
 from bubblescope.model.trace import Finding
 
 __all__ = ["resolve"]
+
+T = TypeVar("T", bound=Timed)
 
 
 def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
@@ -24,7 +28,7 @@ def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
     plan = layout.plan(timelines, options)
     fit = clocks.fit(timelines, clocks.Links.empty())
     place = plan.place_of()
-    staged = {r: _staged(_shifted(t, fit.offsets[r]), place.get(r)) for r, t in timelines.items()}
+    staged = {r: _staged(_shifted(t, fit), place.get(r)) for r, t in timelines.items()}
     untold = _untold_chunks(timelines, plan, options)
     return Job(
         timelines=staged,
@@ -64,18 +68,23 @@ def _untold(count: int | None) -> tuple[Finding, ...]:
     return (Finding("untold-chunks", "warning", message),)
 
 
-def _shifted(timeline: RankTimeline, offset: int) -> RankTimeline:
-    """The same timeline on a clock that is `offset` ahead."""
-    if not offset:
+def _shifted(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:
+    """The same timeline on the clock of the job."""
+    rank, spans = timeline.rank, timeline.optimizer
+    if not clock.offsets[rank] and not clock.drift_ppm.get(rank):
         return timeline
+
+    def moved(block: T) -> T:
+        return block.replace(start=clock.corrected(rank, block.start), end=clock.corrected(rank, block.end))
+
     return dataclasses.replace(
         timeline,
-        steps=timeline.steps.shifted(offset),
-        actions=timeline.actions.shifted(offset),
-        work=timeline.work.shifted(offset),
-        messages=timeline.messages.shifted(offset),
-        collectives=timeline.collectives.shifted(offset),
-        optimizer=timeline.optimizer.shifted(offset),
+        steps=moved(timeline.steps),
+        actions=moved(timeline.actions),
+        work=moved(timeline.work),
+        messages=moved(timeline.messages),
+        collectives=moved(timeline.collectives),
+        optimizer=Spans.of(clock.corrected(rank, spans.start), clock.corrected(rank, spans.end)),
     )
 
 
