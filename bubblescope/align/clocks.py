@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bubblescope.align.consensus import Edges, Lines, odd, settle
+from bubblescope.align.consensus import TOLERANCE, Edges, Lines, odd, settle
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.job import ClockFit
 from bubblescope.model.timeline import RankTimeline
 
-__all__ = ["TOLERANCE", "Links", "fit"]
-
-TOLERANCE = 5_000
-"""Nanoseconds. Some files hold whole microseconds, and the time of a GPU is known to a few of them."""
+__all__ = ["Links", "fit"]
 
 
 @dataclass(frozen=True, eq=False)

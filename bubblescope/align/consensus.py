@@ -16,9 +16,9 @@ import numpy as np
 from bubblescope.align.bounds import STEEPEST, Band, Floats, Side, agreeing, closed, equalized, loosened
 from bubblescope.model.columns import Bools, Columns, Ints, column
 
-__all__ = ["Edges", "Lines", "odd", "settle"]
+__all__ = ["TOLERANCE", "Edges", "Lines", "odd", "settle"]
 
-TOLERANCE = 5_000.0
+TOLERANCE = 5_000
 """Nanoseconds by which bounds may contradict each other before some of them are doubted.
 
 Some files hold whole microseconds, and profilers know the time of a GPU to a few of them.

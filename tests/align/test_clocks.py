@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bubblescope.align.clocks import TOLERANCE, Links, fit
+from bubblescope.align.clocks import Links, fit
+from bubblescope.align.consensus import TOLERANCE
 from bubblescope.model.job import ClockFit
 from bubblescope.model.timeline import RankTimeline
 from tests.align.ticking import EPOCH, MS, SECOND, US, World
@@ -133,6 +134,13 @@ def test_one_host_has_one_clock(ranks):
     links = link(0, 1, 1000 * US, 1001 * US, 0, 1)
     found = fit({rank: on("a", rank) for rank in ranks}, links)
     assert (found.method, set(found.offsets.values()), found.error) == ("recorded", {0}, 0)
+
+
+def test_relative_files_of_a_host_have_clocks_of_their_own():
+    """Where a file counts from its own beginning, the name of the host says nothing."""
+    links = link(0, 1, 0, 40 * US, 20 * US, 50 * US, both=True)
+    found = fit({rank: on("a", rank, absolute=False) for rank in range(2)}, links)
+    assert (found.method, found.offsets) == ("p2p", {0: 0, 1: -15 * US})
 
 
 def test_no_ranks():
