@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bubblescope.align.consensus import Edges, Lines, odd, settle
+from bubblescope.align.consensus import TOLERANCE, Edges, Lines, odd, settle
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.job import ClockFit
 from bubblescope.model.timeline import RankTimeline
 
-__all__ = ["TOLERANCE", "Links", "fit"]
-
-TOLERANCE = 5_000
-"""Nanoseconds. Some files hold whole microseconds, and the time of a GPU is known to a few of them."""
+__all__ = ["Links", "fit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +130,8 @@ class _Group:
 def _groups(clocks: _Clocks, links: Links) -> list[_Group]:
     """Clocks that links connect, put near each other by the tightest bounds along a tree, in whole nanoseconds.
 
-    Pairs that are bounded on both sides come first: where they suffice, nothing depends on the recorded times.
+    So what comes after, in floating point, is the same however far off a clock was recorded. Pairs that are bounded
+    on both sides come first, as they bring the clocks nearer.
     """
     least = _tightest(_bounds(clocks, links, clocks.start))
     beside: dict[int, set[int]] = {}
@@ -170,9 +168,10 @@ def _grown(lead: int, least: Mapping[tuple[int, int], int], beside: Mapping[int,
         if clock in near:
             continue
         forth, back = least.get((last, clock)), least.get((clock, last))
-        two_sided = forth is not None and back is not None
-        forth, back = forth or 0, back or 0
-        near[clock] = near[last] + ((forth - back) // 2 if two_sided else max(forth, 0) - max(back, 0))
+        if forth is None or back is None:
+            near[clock] = near[last] + (forth if forth is not None else -(back or 0))
+        else:
+            near[clock] = near[last] + (forth - back) // 2
         for other in beside[clock]:
             heapq.heappush(frontier, _step(least, clock, other))
     order = sorted(near)

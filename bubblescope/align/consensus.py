@@ -16,9 +16,9 @@ import numpy as np
 from bubblescope.align.bounds import STEEPEST, Band, Floats, Side, agreeing, closed, equalized, loosened
 from bubblescope.model.columns import Bools, Columns, Ints, column
 
-__all__ = ["Edges", "Lines", "odd", "settle"]
+__all__ = ["TOLERANCE", "Edges", "Lines", "odd", "settle"]
 
-TOLERANCE = 5_000.0
+TOLERANCE = 5_000
 """Nanoseconds by which bounds may contradict each other before some of them are doubted.
 
 Some files hold whole microseconds, and profilers know the time of a GPU to a few of them.
@@ -97,9 +97,13 @@ def settle(bounds: Edges, ends: Edges, start: Floats, half: float) -> Lines:
     of the tightest ones violates none of them. `start` is where a clock stays that is bounded on one side only, or
     as near as it may be. Bounds that others contradict are set aside, the tightest first.
     """
+    if not len(bounds):
+        return Lines(value=np.zeros(1), slope=np.zeros(1), error=np.zeros(1), slack=0.0, coincident=False)
     bounds, ends = bounds.ordered(), ends.ordered()
     groups = dict(bounds.pairs())
-    system = _System(len(start), start, half, ends, {pair: rows.stop - rows.start for pair, rows in groups.items()})
+    system = _System(
+        len(start), start, max(half, 1.0), ends, {pair: rows.stop - rows.start for pair, rows in groups.items()}
+    )
     keep = np.ones(len(bounds), dtype=np.bool_)
     bands = _bands(bounds, groups, keep)
     for pair in [pair for pair, band in bands.items() if band.slack > TOLERANCE]:
@@ -211,9 +215,9 @@ class _System:
             rows[row, pair[1]], rows[row, pair[0]] = 1 / spread, -1 / spread
             wanted[row] = likely / spread
         slope = np.append(0.0, np.linalg.lstsq(rows[:, 1:], wanted, rcond=None)[0])
-        least = (-late[:, 0] - early[0]) / (2 * self.half)
-        most = (late[0] + early[:, 0]) / (2 * self.half)
-        return np.minimum(np.maximum(slope, np.minimum(least, most)), np.maximum(least, most))
+        room = np.array([-late[:, 0] - early[0], late[0] + early[:, 0]]) / (2 * self.half)
+        inside: Floats = np.minimum(np.maximum(slope, room.min(axis=0)), room.max(axis=0))
+        return inside
 
     def _likely(self, pair: tuple[int, int], band: Band) -> tuple[float, float]:
         """The slope of a pair by its bounds, and how much of it they leave open."""

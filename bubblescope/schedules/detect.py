@@ -62,14 +62,14 @@ def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES, co
     """Name the schedule of the recovered orders of a pipeline of `shape`; `costs` are what a searched order is for.
 
     A backward that two calls run one after the other, whatever for, may look like an I and its W: if nothing
-    fits, those that follow each other directly are taken for one.
+    fits, those that follow each other directly are taken for one, and the order must be right but for that.
     """
     verdict = _named(found, shape, families, costs)
     whole = {rank: _joined(order) for rank, order in found.items()}
     if verdict.best is not None or whole == found:
         return verdict
     again = _named(whole, shape, families, costs)
-    return verdict if again.best is None else again
+    return verdict if again.best is None or again.best.confidence < 1 else again
 
 
 def _joined(order: Order, shows: Callable[[Action], bool] = lambda _: True) -> Order:
@@ -153,7 +153,7 @@ def _expected(variant: Variant, rank: int, found: Found) -> Order:
     order, seen = variant.order(rank), frozenset(found[rank])
     split = any(a.kind == Kind.W for each in found.values() for a in each)
     if not any(a.stage == 0 and a.kind == Kind.I for a in seen):
-        order = tuple(_as_seen(a, seen) if a.stage == 0 else a for a in order if a.stage or a.kind != Kind.I)
+        order = tuple(_as_seen(a, seen) if split and not a.stage else a for a in order if a.stage or a.kind != Kind.I)
     return _joined(order, lambda whole: whole in seen) if split else order
 
 
