@@ -250,6 +250,7 @@ def timeline(
     groups: Sequence[ProcessGroup] = (),
     world: int | None = None,
     absolute=True,
+    host: str | None = None,
 ) -> RankTimeline:
     """A rank's timeline.
 
@@ -263,6 +264,7 @@ def timeline(
         groups: process groups that the rank is told of.
         world: the world size that its file states.
         absolute: whether its times count from the epoch.
+        host: the machine that recorded it; ranks of one share a clock.
     """
     parts = [(part, row) for row in actions for part in _parts(*row)]
     acts = [(*part, _in_block(row, actions)) for part, row in parts]
@@ -277,7 +279,7 @@ def timeline(
     built = RankTimeline(
         rank=rank,
         source=SOURCE,
-        identity=Identity(rank=rank, world_size=world, groups=tuple(groups)),
+        identity=Identity(rank=rank, world_size=world, host=host, groups=tuple(groups)),
         absolute=absolute,
         on_gpu=True,
         steps=_block(Steps, [(s, e, n) for n, s, e in steps] or [(0, max(ends, default=0), 0)]),

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-<<<<<<< HEAD
 from functools import partial
-=======
-from typing import TypeVar
->>>>>>> clocks
 
 import numpy as np
 
@@ -19,25 +15,15 @@ from bubblescope.align.follow import follow
 from bubblescope.align.links import links
 from bubblescope.align.pairs import matches
 from bubblescope.align.unnamed import chunks
-<<<<<<< HEAD
 from bubblescope.model.job import ClockFit, Job, Pipeline, Plan
-=======
-from bubblescope.model.job import ClockFit, Job, Plan
->>>>>>> clocks
 from bubblescope.model.options import Options
 from bubblescope.model.placement import PLACEMENTS
-from bubblescope.model.spans import Spans
-from bubblescope.model.timeline import RankTimeline, Timed
+from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
 __all__ = ["resolve"]
 
-<<<<<<< HEAD
 Timelines = Mapping[int, RankTimeline]
-=======
-T = TypeVar("T", bound=Timed)
-
->>>>>>> clocks
 
 
 def resolve(timelines: Timelines, options: Options) -> Job:
@@ -47,18 +33,12 @@ def resolve(timelines: Timelines, options: Options) -> Job:
     told = _followed(timelines, plan)
     untold = _untold_chunks(timelines, plan, options) if told is None else None
     place = plan.place_of()
-<<<<<<< HEAD
     held = chunked(timelines, plan, options)
     staged = {
         rank: _staged(timeline, held[place[rank][1]] if rank in place else held[0])
         for rank, timeline in (told or timelines).items()
     }
     job = Job(
-=======
-    staged = {r: _staged(_shifted(t, fit), place.get(r)) for r, t in timelines.items()}
-    untold = _untold_chunks(timelines, plan, options)
-    return Job(
->>>>>>> clocks
         timelines=staged,
         plan=plan,
         clock=ClockFit(method="none", offsets=dict.fromkeys(staged, 0)),
@@ -147,7 +127,6 @@ def _untold(count: int | None) -> tuple[Finding, ...]:
     return (Finding("untold-chunks", "warning", message),)
 
 
-<<<<<<< HEAD
 def _staged(timeline: RankTimeline, held: tuple[int, ...]) -> RankTimeline:
     """Give every action its stage and let it last until its own collectives end.
 
@@ -156,25 +135,6 @@ def _staged(timeline: RankTimeline, held: tuple[int, ...]) -> RankTimeline:
     actions, messages = timeline.actions, timeline.messages
     stage, ends = (
         np.where(rows.stage < 0, np.array(held)[np.maximum(rows.chunk, 0)], rows.stage) for rows in (actions, messages)
-=======
-def _shifted(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:
-    """The same timeline on the clock of the job."""
-    rank, spans = timeline.rank, timeline.optimizer
-    if not clock.offsets[rank] and not clock.drift_ppm.get(rank):
-        return timeline
-
-    def moved(block: T) -> T:
-        return block.replace(start=clock.corrected(rank, block.start), end=clock.corrected(rank, block.end))
-
-    return dataclasses.replace(
-        timeline,
-        steps=moved(timeline.steps),
-        actions=moved(timeline.actions),
-        work=moved(timeline.work),
-        messages=moved(timeline.messages),
-        collectives=moved(timeline.collectives),
-        optimizer=Spans.of(clock.corrected(rank, spans.start), clock.corrected(rank, spans.end)),
->>>>>>> clocks
     )
     ends = np.where(messages.microbatch >= 0, ends, messages.stage)
     start, end = actions.start.copy(), actions.end.copy()
