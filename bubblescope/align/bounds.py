@@ -6,13 +6,14 @@ counted from a moment and a difference near by, so that nothing is lost; slopes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["STEEPEST", "Band", "Floats", "Side", "agreeing", "closed", "equalized", "loosened"]
+__all__ = ["STEEPEST", "Band", "Floats", "Side", "agreeing", "closed", "equalized", "loosened", "wobble"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -79,7 +80,8 @@ class Band:
     """All lines from `below` (lower bounds) to `above` (upper bounds, turned: lower bounds of the opposite line).
 
     `slopes` are those of the flattest and the steepest such line; `middle` is the slope of the line that keeps
-    farthest from all bounds. Where no line fits, all bounds give way by `slack`, the least that lets one fit.
+    farthest from all bounds, wrong by `unsure` perhaps. Where no line fits, all bounds give way by `slack`, the least
+    that lets one fit.
     """
 
     below: Side
@@ -87,6 +89,7 @@ class Band:
     slopes: tuple[float, float]
     middle: float
     slack: float
+    unsure: float = 2 * STEEPEST
 
     @classmethod
     def between(cls, below: Side, above: Side) -> Band:
@@ -111,6 +114,10 @@ class Band:
     def bounded(self) -> bool:
         """Whether there are bounds on both sides."""
         return len(self.below.at) > 0 and len(self.above.at) > 0
+
+    def judged(self, sides: tuple[Points, Points]) -> Band:
+        """The same lines, with what all points, not only those of the hulls, tell of the middle slope."""
+        return replace(self, unsure=min(wobble(sides, self.middle), 2 * STEEPEST))
 
     def range(self, slope: float, at: float) -> tuple[float, float]:
         """Lowest and highest value at the moment `at` of the lines of one slope."""
@@ -140,6 +147,27 @@ def _crossing(slopes: Floats, overlap: Floats, inside: int, outside: int) -> flo
         return float(slopes[inside])
     part = overlap[inside] / (overlap[inside] - overlap[outside])
     return float(slopes[inside] + part * (slopes[outside] - slopes[inside]))
+
+
+def wobble(sides: Sequence[Points], slope: float) -> float:
+    """By how much the slope of bounds may be wrong, if the least that a message takes is always the same.
+
+    Then the tightest bounds of each quarter of the time lie on one line. Infinite where a quarter has no bound: waits
+    come and go with the phases of a step, and what looks like drift may be that. `sides` are lower bounds in order of
+    time: those of the line, and those of the opposite line; either may be missing.
+    """
+    known = [(sign, at, value) for sign, (at, value) in zip((1, -1), sides, strict=True) if len(at)]
+    first, last = min(at[0] for _, at, _ in known), max(at[-1] for _, at, _ in known)
+    if first == last:
+        return float("inf")
+    worst = 0.0
+    for sign, at, value in known:
+        level = value - sign * slope * at
+        limits = np.searchsorted(at, np.linspace(first, last, 5)[1:4])
+        if min(limits[0], *np.diff(limits), len(at) - limits[-1]) == 0:
+            return float("inf")
+        worst = max(worst, float(np.ptp(np.maximum.reduceat(level, [0, *limits]))))
+    return worst / float(last - first)
 
 
 def agreeing(below: Points, above: Points) -> tuple[Bools, Bools]:

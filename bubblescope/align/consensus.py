@@ -34,6 +34,9 @@ SHORT_NS = 1e9
 FEW = 10
 """Where a pair of clocks was seen for less or has fewer bounds, no drift is assumed unless the bounds ask for one."""
 
+USUAL = 20e-6
+"""By how much clocks usually drift apart, where nothing tells."""
+
 ENOUGH = 5
 """Ends of as many pairs tell how far they scatter."""
 
@@ -138,13 +141,16 @@ def _relieved(
 def _bands(bounds: Edges, groups: Mapping[tuple[int, int], slice], keep: Bools) -> dict[tuple[int, int], Band]:
     """The lines that each pair allows, lower clock first."""
 
-    def side(pair: tuple[int, int]) -> Side:
+    def points(pair: tuple[int, int]) -> tuple[Floats, Floats]:
         rows = groups.get(pair, slice(0, 0))
-        kept = keep[rows]
-        return Side.of(bounds.at[rows][kept], bounds.value[rows][kept])
+        return bounds.at[rows][keep[rows]], bounds.value[rows][keep[rows]]
 
     pairs = sorted({(min(pair), max(pair)) for pair in groups})
-    return {(i, j): Band.between(side((i, j)), side((j, i))) for i, j in pairs}
+    found = {}
+    for i, j in pairs:
+        sides = points((i, j)), points((j, i))
+        found[i, j] = Band.between(*(Side.of(*side) for side in sides)).judged(sides)
+    return found
 
 
 def _loose(bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, share: float) -> Bools:
@@ -220,13 +226,18 @@ class _System:
         return inside
 
     def _likely(self, pair: tuple[int, int], band: Band) -> tuple[float, float]:
-        """The slope of a pair by its bounds, and how much of it they leave open."""
+        """The slope of a pair by its bounds, and how much it may be wrong.
+
+        The less is known, the nearer to none, but not to the edge of what the bounds allow.
+        """
         flat, steep = band.slopes
         counts = [self.counts[way] for way in (pair, pair[::-1]) if way in self.counts]
-        if min(counts) < FEW or 2 * self.half < SHORT_NS:
-            return min(max(0.0, flat), steep), 2 * STEEPEST
-        # The middle of n bounds comes nearer to the truth by 1/n, that of n values only by the root of it.
-        return band.middle, max((steep - flat) / (min(counts) if band.bounded() else 1), FINEST)
+        little = min(counts) < FEW or 2 * self.half < SHORT_NS
+        unsure = max(min(2 * STEEPEST if little else band.unsure, steep - flat), FINEST)
+        slope = band.middle / (1 + (unsure / USUAL) ** 2)
+        room = (steep - flat) / 4
+        slope = min(max(slope, min(flat + room, band.middle)), max(steep - room, band.middle))
+        return slope, 2 * STEEPEST if little else unsure
 
     def _coincident(self, ranges: Ranges, slope: Floats) -> dict[tuple[int, int], tuple[float, float]]:
         """Value at moment 0, and half the room around it, of pairs of which ends tell more than the bounds do."""
