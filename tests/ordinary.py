@@ -10,7 +10,7 @@ from the same space:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -26,10 +26,12 @@ from bubblescope.schedules.family import EVEN, Shape
 from bubblescope.schedules.registry import find
 
 __all__ = [
+    "CLOSE",
     "SCHEDULES",
     "UNKNOWABLE",
     "Unknowable",
     "analyzed",
+    "brief",
     "complaints",
     "kernels_only",
     "ordinary",
@@ -68,7 +70,7 @@ def ordinary(choose: Choose, **fixed: Any) -> Job:
     world = shape.p * d * t
     labels = choose(("none", "none", "pp", "torch") if schedule == "gpipe" else ("none", "none", "pp", "pp"))
     a_host = choose((1, 2, 8))
-    fields = {
+    drawn = {
         "schedule": schedule,
         "p": shape.p,
         "m": shape.m,
@@ -94,7 +96,7 @@ def ordinary(choose: Choose, **fixed: Any) -> Job:
         "compress": False,
         "seed": choose(range(1 << 16)),
     }
-    return _runnable(fields | fixed)
+    return _runnable(drawn | fixed)
 
 
 def _shapes(schedule: str, fixed: dict[str, Any]) -> list[Shape]:
@@ -130,9 +132,9 @@ def _missing(choose: Choose, world: int, t: int) -> tuple[int, ...]:
     return tuple(rank for rank in range(world) if rank != one) if kind == "most" else ()
 
 
-def _runnable(fields: dict[str, Any]) -> Job:
+def _runnable(drawn: dict[str, Any]) -> Job:
     """The job; with its messages apart where fused ones would make its ranks wait for each other for ever."""
-    job = Job(**{name: value for name, value in fields.items() if name in Job.__dataclass_fields__})
+    job = Job(**{name: value for name, value in drawn.items() if name in Job.__dataclass_fields__})
     try:
         if job.fused:
             truth(job)
@@ -146,6 +148,13 @@ def analyzed(job: Job) -> Analysis:
     with TemporaryDirectory() as folder:
         write(job, Path(folder))
         return analyze([folder])
+
+
+def brief(job: Job) -> str:
+    """The job as an expression, less what is usual."""
+    usual = Job()
+    given = {field.name: getattr(job, field.name) for field in fields(job) if field.name not in {"orders", "together"}}
+    return f"Job({', '.join(f'{name}={value!r}' for name, value in given.items() if value != getattr(usual, name))})"
 
 
 def kernels_only(job: Job) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from bubblescope.emit import Job, truth, write
@@ -18,13 +19,14 @@ from bubblescope.emit.tape import Tape
 from bubblescope.engine import analyze
 from bubblescope.model.analysis import Analysis
 from bubblescope.model.report import Report
-from tests.ordinary import CLOSE, SCHEDULES, UNKNOWABLE, analyzed, complaints, ordinary
+from tests.ordinary import CLOSE, SCHEDULES, UNKNOWABLE, analyzed, brief, complaints, ordinary
 
 TARGET = pytest.mark.xfail(reason="not all ordinary traces are told yet")
 FEW = settings(
     max_examples=15,
     derandomize=True,
     deadline=None,
+    phases=(Phase.generate,),  # shrinking takes minutes, as each try is an analysis
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
@@ -37,7 +39,7 @@ def jobs(draw, **fixed):
 
 def check(job: Job) -> None:
     """The report of a job is right."""
-    assert complaints(job, analyzed(job).report) == []
+    assert complaints(job, analyzed(job).report) == [], brief(job)
 
 
 @FEW
@@ -71,23 +73,31 @@ def test_partial(job):
     check(job)
 
 
-def failures(draw: Random, count: int, **fixed: object) -> dict[str, list[str]]:
-    """What is wrong in the reports of a number of jobs, by job."""
-    found = {}
-    for _ in range(count):
-        job = ordinary(draw.choice, **fixed)
-        wrong = complaints(job, analyzed(job).report)
-        if wrong:
-            found[str(job)] = wrong
-    return found
+TOLD = {
+    "labels": {"labels": "pp"},
+    "autograd": {"labels": "none", "autograd": True},
+    "kernels": {"labels": "none", "autograd": False},
+}
+OPEN = {
+    *product(("kernels",), SCHEDULES),
+    *product(("autograd",), ("forward-only", "interleaved-1f1b", "looped-bfs", "zb-v")),
+}
+"""Where not everything is told yet."""
 
 
-@TARGET
 @pytest.mark.slow
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_sweep(schedule):
-    """Over several hundred jobs of every schedule nothing is told wrong."""
-    wrong = failures(Random(schedule), 40, schedule=schedule)  # noqa: S311 - the same jobs every time
+@pytest.mark.parametrize(
+    ("told", "schedule"),
+    [pytest.param(*case, marks=TARGET if case in OPEN else ()) for case in product(TOLD, SCHEDULES)],
+)
+def test_sweep(told, schedule):
+    """Of several hundred jobs, 14 of every schedule by each way of telling it, no report is wrong."""
+    draw = Random(f"{told} {schedule}")  # noqa: S311 - the same jobs every time
+    wrong = {}
+    for _ in range(14):
+        job = ordinary(draw.choice, schedule=schedule, **TOLD[told])
+        if found := complaints(job, analyzed(job).report):
+            wrong[brief(job)] = found
     assert wrong == {}
 
 
@@ -127,22 +137,23 @@ MIDDLE_NS = 500
 @TARGET
 @pytest.mark.slow
 def test_clocks_are_as_close_as_stated():
-    """In 95 % of 210 runs all clocks are within the stated error, at any time; the error is below 1 % of the window."""
+    """In 95 % of 210 runs all clocks are always within the stated error, and in 90 % that error says something."""
     draw, outcomes = Random(1), Counter[str]()  # noqa: S311 - the same jobs every time
     for _ in range(RUNS):
         job = with_clocks(draw)
         analysis = analyzed(job)
         error = analysis.report.clock.error_ns
-        listed = listed_off_by(job, analysis.report)
-        if error is None:
-            outcomes["no error is stated"] += 1
-        elif off_by(job, analysis) > error or listed > error + MIDDLE_NS:
-            outcomes["beyond the error"] += 1
-        elif error > min(step.end - step.start for step in truth(job).steps) / 100:
-            outcomes["the error says nothing"] += 1
-        else:
-            outcomes["within"] += 1
+        if error is not None:
+            listed = listed_off_by(job, analysis.report)
+            outcomes["within"] += off_by(job, analysis) <= error and listed <= error + MIDDLE_NS
+            outcomes["telling"] += error <= telling(job)
     assert outcomes["within"] >= 0.95 * RUNS, outcomes
+    assert outcomes["telling"] >= 0.9 * RUNS, outcomes
+
+
+def telling(job: Job) -> float:
+    """The largest error that says something: from rank to rank a message's own time, or else 1 % of a step."""
+    return max((job.p - 1) * job.p2p_ns + 100_000, min(step.end - step.start for step in truth(job).steps) / 100)
 
 
 def test_clocks_of_a_plain_job_meet():
@@ -154,7 +165,7 @@ def test_clocks_of_a_plain_job_meet():
     analysis = analyzed(job)
     assert analysis.report.clock.error_ns is not None
     assert max(off_by(job, analysis), listed_off_by(job, analysis.report) - MIDDLE_NS) <= analysis.report.clock.error_ns
-    assert analysis.report.clock.error_ns <= job.p2p_ns + 50_000
+    assert analysis.report.clock.error_ns <= (job.p - 1) * job.p2p_ns + 50_000
 
 
 def answer(report: Report) -> tuple[object, ...]:
