@@ -20,6 +20,7 @@ from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.spans import Spans, union_by_owner
 from bubblescope.model.trace import Ops, RankTrace
 from bubblescope.reconstruct.ranges import NONE, owners
+from bubblescope.reconstruct.turns import turns
 from bubblescope.reconstruct.units import matching, outermost
 
 __all__ = ["Blocks", "backward_starts", "find_blocks", "forwards_of"]
@@ -53,19 +54,31 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     if not len(backward) or not len(forward):
         return Blocks.empty()
     partner = _partners(backward, forward)
-    forward = _widened(forward, trace)
-    segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
-    shared = _shared(partner, segment)
-    call = _calls(backward, cuts, np.where(shared, NONE, segment), np.where(shared, NONE, partner))
-    linked = partner >= 0
-    if not linked.any():
+    if not np.any(partner >= 0):
         return Blocks.empty()
-    linked[linked] = _in_main_segment(call[linked], segment[linked])
+    call, own, again = _told_apart(backward, forward, partner, cuts)
+    turned = turns(forward, cuts, own, np.where(np.isin(call, list(again)), NONE, call)) if len(cuts) else cuts
+    if len(turned):
+        cuts = np.sort(np.concatenate((cuts, turned)))
+        call, own, again = _told_apart(backward, forward, partner, cuts)
+    linked = partner >= 0
+    segment = np.searchsorted(cuts, forward.start[partner[linked]])
+    linked[linked] = _in_main_segment(call[linked], segment)
+    forward = _widened(forward, trace)
     group, low, high = _forward_ranges(call[linked], forward, partner[linked])
     if len(cuts):
         high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
-    again = _second_visits(call, np.where(shared, NONE, partner))
     return _assemble(backward, call, again, (group, low, high))
+
+
+def _told_apart(backward: Ops, forward: Ops, partner: Ints, cuts: Times) -> tuple[Ints, Ints, set[int]]:
+    """The number of each backward operator's call, its forward operator less shared ones, and the calls that are W."""
+    segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
+    shared = _shared(partner, segment)
+    own = np.where(shared, NONE, partner)
+    ran = np.searchsorted(np.sort(forward.start), backward.start)
+    call = _calls(backward, (cuts, ran), np.where(shared, NONE, segment), own)
+    return call, own, _second_visits(call, own)
 
 
 def forwards_of(trace: RankTrace, start: Times, end: Times, is_forward: Bools) -> Ints:
@@ -169,13 +182,16 @@ def _shared(partner: Ints, segment: Ints) -> Bools:
     return result
 
 
-def _calls(backward: Ops, cuts: Times, segment: Ints, partner: Ints) -> Ints:
-    """Number the backward calls: a new one where the thread changes, a cut lies between, or the numbers rise.
+def _calls(backward: Ops, between: tuple[Times, Ints], segment: Ints, partner: Ints) -> Ints:
+    """Number the backward calls: a new one where the thread changes, something lies between, or the numbers rise.
+
+    What lies `between` are cuts, and forward operators, of which the number is given that ran before each.
 
     Where there are cuts, what counts is not a rise but that it goes on in the forward of another segment, or
     comes to a node for the second time. Nodes without a number (gradient accumulation) go with the call they
     run in.
     """
+    cuts, ran = between
     told = backward.sequence >= 0
     if len(cuts):
         told &= segment != NONE
@@ -186,7 +202,7 @@ def _calls(backward: Ops, cuts: Times, segment: Ints, partner: Ints) -> Ints:
     onward &= told & (previous >= 0)
     moved = np.concatenate(([True], backward.thread[1:] != backward.thread[:-1]))
     passed = np.searchsorted(cuts, backward.start)
-    cut = np.concatenate(([False], passed[1:] != passed[:-1]))
+    cut = np.concatenate(([False], (passed[1:] != passed[:-1]) | (ran[1:] != ran[:-1])))
     begins = onward | moved | cut
     return _once_each(begins, partner, told & (backward.sequence > backward.sequence[previous]))
 
