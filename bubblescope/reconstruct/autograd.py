@@ -217,9 +217,32 @@ def _once_each(begins: Bools, partner: Ints, rises: Bools) -> Ints:
         same = (call[visits][1:] == call[visits][:-1]) & (partner[visits][1:] == partner[visits][:-1])
         before, again = visits[:-1][same], visits[1:][same]
         if not len(again):
-            return call
+            break
         begins = begins.copy()
         begins[np.where(rise[again] > before, rise[again], again)] = True
+    return np.cumsum(begins | _goes_on(call, partner)) - 1
+
+
+def _goes_on(call: Ints, partner: Ints) -> Bools:
+    """Where a call that goes through a forward for the second time goes on through another for the first time.
+
+    That is a weight gradient with the input gradient of the stage before on the same rank right behind it: its
+    numbers fall on. A node that only weight gradients come to is visited once, those of the other forward again.
+    """
+    rows = np.flatnonzero(partner != NONE)
+    visits = rows[np.lexsort((rows, partner[rows]))]
+    more = partner[visits][1:] == partner[visits][:-1]
+    later, earlier = np.zeros(len(call), bool), np.zeros(len(call), bool)  # whether another call comes, or came, too
+    later[visits[:-1][more]] = earlier[visits[1:][more]] = True
+    last_again = np.full(int(call.max(initial=-1)) + 1, NONE)
+    np.maximum.at(last_again, call[earlier], np.flatnonzero(earlier))
+    tail = rows[(rows > last_again[call[rows]]) & (last_again[call[rows]] != NONE)]
+    whole = np.ones(len(last_again), bool)
+    np.logical_and.at(whole, call[tail], later[tail])
+    result = np.zeros(len(call), bool)
+    first = np.unique(call[tail], return_index=True)[1]
+    result[tail[first][whole[call[tail[first]]]]] = True
+    return result
 
 
 def _in_main_segment(call: Ints, segment: Ints) -> Bools:
