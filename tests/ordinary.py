@@ -21,6 +21,7 @@ from bubblescope.engine import analyze
 from bubblescope.errors import UsageError
 from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.model.analysis import Analysis
+from bubblescope.model.options import Options
 from bubblescope.model.report import Report
 from bubblescope.schedules.family import EVEN, Shape
 from bubblescope.schedules.registry import find
@@ -147,7 +148,7 @@ def analyzed(job: Job) -> Analysis:
     """The analysis of a job's traces."""
     with TemporaryDirectory() as folder:
         write(job, Path(folder))
-        return analyze([folder])
+        return analyze([folder], Options(jobs=1))  # starting processes takes longer
 
 
 def brief(job: Job) -> str:

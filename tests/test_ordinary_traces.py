@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -19,7 +19,7 @@ from bubblescope.emit.tape import Tape
 from bubblescope.engine import analyze
 from bubblescope.model.analysis import Analysis
 from bubblescope.model.report import Report
-from tests.ordinary import CLOSE, SCHEDULES, UNKNOWABLE, analyzed, brief, complaints, ordinary
+from tests.ordinary import CLOSE, SCHEDULES, UNKNOWABLE, analyzed, brief, complaints, kernels_only, ordinary
 
 TARGET = pytest.mark.xfail(reason="not all ordinary traces are told yet")
 FEW = settings(
@@ -101,14 +101,14 @@ def test_sweep(told, schedule):
     assert wrong == {}
 
 
-RUNS = 210
+RUNS = 70
 
 
-def with_clocks(draw: Random, **fixed: object) -> Job:
-    """A job on at least two hosts, all of it recorded, whose clocks are off and may drift."""
+def with_clocks(draw: Random, told: str) -> Job:
+    """A job on at least two hosts, all of it recorded, told in that way, whose clocks are off and may drift."""
     while True:
-        job = ordinary(draw.choice, missing=(), **fixed)
-        if job.skew_ns and job.ranks_a_host < job.world:
+        job = ordinary(draw.choice, missing=(), **TOLD[told])
+        if job.skew_ns and job.ranks_a_host < job.world and kernels_only(job) == (told == "kernels"):
             return job
 
 
@@ -134,21 +134,36 @@ MIDDLE_NS = 500
 """By how much offsets may change between what the report takes for the middle and the true one: 40 ppm of 12 ms."""
 
 
-@TARGET
-@pytest.mark.slow
-def test_clocks_are_as_close_as_stated():
-    """In 95 % of 210 runs all clocks are always within the stated error, and in 90 % that error says something."""
-    draw, outcomes = Random(1), Counter[str]()  # noqa: S311 - the same jobs every time
+@cache
+def clock_runs(told: str) -> tuple[list[bool], list[bool]]:
+    """Of 70 runs, whether all clocks are within the stated error at any time, and whether that error says something."""
+    draw = Random(told)  # noqa: S311 - the same jobs every time
+    within, says = [], []
     for _ in range(RUNS):
-        job = with_clocks(draw)
+        job = with_clocks(draw, told)
         analysis = analyzed(job)
         error = analysis.report.clock.error_ns
-        if error is not None:
-            listed = listed_off_by(job, analysis.report)
-            outcomes["within"] += off_by(job, analysis) <= error and listed <= error + MIDDLE_NS
-            outcomes["telling"] += error <= telling(job)
-    assert outcomes["within"] >= 0.95 * RUNS, outcomes
-    assert outcomes["telling"] >= 0.9 * RUNS, outcomes
+        off, listed = off_by(job, analysis), listed_off_by(job, analysis.report)
+        within.append(error is not None and off <= error and listed <= error + MIDDLE_NS)
+        says.append(error is not None and error <= telling(job))
+    return within, says
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("told", ["labels", "autograd", pytest.param("kernels", marks=TARGET)])
+def test_clocks_are_within_the_stated_error(told):
+    """In 95 % of 70 runs by each way of telling, no clock is further off than stated: at begin, middle and end."""
+    within, _ = clock_runs(told)
+    assert sum(within) >= 0.95 * RUNS
+
+
+@TARGET
+@pytest.mark.slow
+@pytest.mark.parametrize("told", TOLD)
+def test_stated_errors_say_something(told):
+    """In 90 % of those runs the stated error is one that messages account for, or small beside a step."""
+    _, says = clock_runs(told)
+    assert sum(says) >= 0.9 * RUNS
 
 
 def telling(job: Job) -> float:
