@@ -4,43 +4,77 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TypeVar
+from functools import partial
 
 import numpy as np
 
-from bubblescope.align import clocks, layout
+from bubblescope.align import layout
+from bubblescope.align.chunks import chunked
+from bubblescope.align.clocks import fit
+from bubblescope.align.follow import follow
+from bubblescope.align.links import links
+from bubblescope.align.pairs import matches
 from bubblescope.align.unnamed import chunks
-from bubblescope.model.job import ClockFit, Job, Plan
+from bubblescope.model.job import ClockFit, Job, Pipeline, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.placement import PLACEMENTS
-from bubblescope.model.spans import Spans
-from bubblescope.model.timeline import RankTimeline, Timed
+from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
 __all__ = ["resolve"]
 
-T = TypeVar("T", bound=Timed)
+Timelines = Mapping[int, RankTimeline]
 
 
-def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
+def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
     timelines = dict(sorted(timelines.items()))
     plan = layout.plan(timelines, options)
-    fit = clocks.fit(timelines, clocks.Links.empty())
+    told = _followed(timelines, plan)
+    untold = _untold_chunks(timelines, plan, options) if told is None else None
     place = plan.place_of()
-    staged = {r: _staged(_shifted(t, fit), place.get(r)) for r, t in timelines.items()}
-    untold = _untold_chunks(timelines, plan, options)
-    return Job(
+    held = chunked(timelines, plan, options)
+    staged = {
+        rank: _staged(timeline, held[place[rank][1]] if rank in place else held[0])
+        for rank, timeline in (told or timelines).items()
+    }
+    job = Job(
         timelines=staged,
         plan=plan,
-        clock=fit,
+        clock=ClockFit(method="none", offsets=dict.fromkeys(staged, 0)),
         placement=_placement(staged, plan, options),
         untold_chunks=untold,
         findings=(*plan.findings, *_untold(untold), *_conflict(staged, plan, options)),
     )
+    return _on_one_clock(job)
 
 
-def _conflict(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> tuple[Finding, ...]:
+def _on_one_clock(job: Job) -> Job:
+    """The job with its messages paired, and by them and its collectives all times on the clock of its lowest rank."""
+    found = matches(job)
+    clock = fit(job.timelines, links(job.timelines, found))
+    moved = {rank: _moved(timeline, clock) for rank, timeline in job.timelines.items()}
+    return dataclasses.replace(job, timelines=moved, clock=clock, matches=found)
+
+
+def _moved(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:
+    """The same timeline on the job's clock."""
+    rank = timeline.rank
+    if not (clock.offsets[rank] or clock.drift_ppm.get(rank)):
+        return timeline
+    move = partial(clock.corrected, rank)
+    return dataclasses.replace(
+        timeline,
+        steps=timeline.steps.moved(move),
+        actions=timeline.actions.moved(move),
+        work=timeline.work.moved(move),
+        messages=timeline.messages.moved(move),
+        collectives=timeline.collectives.moved(move),
+        optimizer=timeline.optimizer.moved(move),
+    )
+
+
+def _conflict(timelines: Timelines, plan: Plan, options: Options) -> tuple[Finding, ...]:
     held = max((len(set(t.actions.stage.tolist())) for t in timelines.values()), default=0)
     if options.virtual is None or held < 2 or held == options.virtual or not plan.pipelines:
         return ()
@@ -48,14 +82,39 @@ def _conflict(timelines: Mapping[int, RankTimeline], plan: Plan, options: Option
     return (Finding("metadata-conflict", "warning", message),)
 
 
-def _untold_chunks(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> int | None:
+def _untold_chunks(timelines: Timelines, plan: Plan, options: Options) -> int | None:
     """Chunks a rank, where no label tells stages and the user or the number of messages says that there are several."""
-    labelled = any(np.any(t.actions.stage >= 0) for t in timelines.values())
+    labelled = any(map(_labelled, timelines.values()))
     whole = all(rank in timelines for pipeline in plan.pipelines for ranks in pipeline for rank in ranks)
-    if labelled or not whole or (plan.tp or 1) > 1:
+    if labelled or not whole:
         return None
     count = options.virtual or chunks(timelines)
     return count if count is not None and count > 1 else None
+
+
+def _followed(timelines: Timelines, plan: Plan) -> dict[int, RankTimeline] | None:
+    """The timelines with what following the messages tells of their chunks; None where it tells nothing."""
+    told = dict(timelines)
+    for pipeline in plan.pipelines:
+        for ranks in _lanes(pipeline, timelines):
+            found = follow([timelines[rank] for rank in ranks])
+            if found is None:
+                return None
+            for rank, stage, microbatch in zip(ranks, found.stage, found.microbatch, strict=True):
+                actions = told[rank].actions.replace(stage=stage, microbatch=microbatch)
+                told[rank] = dataclasses.replace(told[rank], actions=actions)
+    return told
+
+
+def _lanes(pipeline: Pipeline, timelines: Timelines) -> list[tuple[int, ...]]:
+    """One rank a position, all recorded and unlabelled; the tensor-parallel ranks of a stage talk to their like."""
+    lanes = list(zip(*pipeline, strict=False))
+    return [lane for lane in lanes if all(r in timelines and not _labelled(timelines[r]) for r in lane)]
+
+
+def _labelled(timeline: RankTimeline) -> bool:
+    """Whether a label tells stages, those of the pipeline or those of the rank."""
+    return bool(np.any((timeline.actions.stage >= 0) | (timeline.actions.chunk >= 0)))
 
 
 def _untold(count: int | None) -> tuple[Finding, ...]:
@@ -68,36 +127,27 @@ def _untold(count: int | None) -> tuple[Finding, ...]:
     return (Finding("untold-chunks", "warning", message),)
 
 
-def _shifted(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:
-    """The same timeline on the clock of the job."""
-    rank, spans = timeline.rank, timeline.optimizer
-    if not clock.offsets[rank] and not clock.drift_ppm.get(rank):
-        return timeline
+def _staged(timeline: RankTimeline, held: tuple[int, ...]) -> RankTimeline:
+    """Give every action its stage and let it last until its own collectives end.
 
-    def moved(block: T) -> T:
-        return block.replace(start=clock.corrected(rank, block.start), end=clock.corrected(rank, block.end))
-
-    return dataclasses.replace(
-        timeline,
-        steps=moved(timeline.steps),
-        actions=moved(timeline.actions),
-        work=moved(timeline.work),
-        messages=moved(timeline.messages),
-        collectives=moved(timeline.collectives),
-        optimizer=Spans.of(clock.corrected(rank, spans.start), clock.corrected(rank, spans.end)),
+    `held` are the stages of the rank by chunk; what names no chunk is of the first.
+    """
+    actions, messages = timeline.actions, timeline.messages
+    stage, ends = (
+        np.where(rows.stage < 0, np.array(held)[np.maximum(rows.chunk, 0)], rows.stage) for rows in (actions, messages)
     )
-
-
-def _staged(timeline: RankTimeline, place: tuple[int, int] | None) -> RankTimeline:
-    """Give every action its stage and let it last until its own collectives end."""
-    actions = timeline.actions
-    position = place[1] if place is not None else 0
-    stage = np.where(actions.stage < 0, position, actions.stage)
+    ends = np.where(messages.microbatch >= 0, ends, messages.stage)
     start, end = actions.start.copy(), actions.end.copy()
     shared = timeline.own_collectives()
     np.minimum.at(start, shared.action, shared.start)
     np.maximum.at(end, shared.action, shared.end)
-    return _in_order(dataclasses.replace(timeline, actions=actions.replace(stage=stage, start=start, end=end)))
+    return _in_order(
+        dataclasses.replace(
+            timeline,
+            actions=actions.replace(stage=stage, start=start, end=end),
+            messages=messages.replace(stage=ends),
+        )
+    )
 
 
 def _in_order(timeline: RankTimeline) -> RankTimeline:
@@ -109,10 +159,11 @@ def _in_order(timeline: RankTimeline) -> RankTimeline:
         actions=timeline.actions.take(order),
         work=timeline.work.replace(action=place[timeline.work.action]),
         collectives=timeline.collectives.replace(action=place[timeline.collectives.action]),
+        messages=timeline.messages.replace(after=place[timeline.messages.after]),
     )
 
 
-def _placement(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> dict[int, tuple[int, ...]]:
+def _placement(timelines: Timelines, plan: Plan, options: Options) -> dict[int, tuple[int, ...]]:
     """Stages of each position, from what ran there; those of positions nobody recorded go on as the recorded do."""
     held: dict[int, tuple[int, ...]] = {}
     for rank, (_, position) in plan.place_of().items():

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bubblescope.align.pairs import UNKNOWN
+from bubblescope.align.pairs import UNKNOWN, Pairing
+from bubblescope.align.together import whole_collectives
 from bubblescope.analysis.ranks import RankView
 from bubblescope.model.columns import Ints, Times
 from bubblescope.model.groups import purpose
@@ -86,12 +87,8 @@ def _calls(view: RankView, latest: Times, steps: Sequence[int]) -> Iterator[tupl
     m = timeline.messages
     chosen = np.isin(m.step, steps)
     if chosen.any():
-        mine = m.take(chosen)
         group: Group = "other" if view.pipeline is None else "pp"
-        other = view.pairing.take(chosen)
-        # A half that lingers after the other one is over (gloo ends it when somebody asks) moves no bytes any more.
-        transfer = _transfer(mine.start, np.minimum(mine.end, other.other_end), other.other)
-        yield (group, "send_recv"), (mine.start, mine.end, transfer, mine.bytes)
+        yield (group, "send_recv"), _messages(m.take(chosen), view.pairing.take(chosen))
     keys = [_key(call) for call in timeline.calls]
     c = timeline.collectives
     inside = np.isin(c.step, steps)
@@ -100,6 +97,21 @@ def _calls(view: RankView, latest: Times, steps: Sequence[int]) -> Iterator[tupl
         if of_key.any():
             start, end = c.start[of_key], c.end[of_key]
             yield key, (start, end, _transfer(start, end, latest[of_key]), c.bytes[of_key])
+
+
+def _messages(halves: Messages, other: Pairing) -> Calls:
+    """Calls of sends and receives; a kernel that holds several is one, and moves bytes once the last is there."""
+    _, first, of = np.unique(halves.kernel, return_index=True, return_inverse=True)
+    start, end = halves.start[first], halves.end[first]
+    ready, over, size = np.copy(other.other[first]), np.copy(other.other_end[first]), np.zeros(len(first), np.int64)
+    np.maximum.at(ready, of, other.other)
+    np.maximum.at(over, of, other.other_end)
+    np.add.at(size, of, halves.bytes)
+    for total, part in ((ready, other.other), (over, other.other_end)):
+        total[of[part == UNKNOWN]] = UNKNOWN
+    size[of[halves.bytes < 0]] = -1
+    # A half that lingers after the other one is over (gloo ends it when somebody asks) moves no bytes any more.
+    return start, end, _transfer(start, np.minimum(end, over), ready), size
 
 
 def _transfer(start: Times, end: Times, latest: Times) -> Times:
@@ -115,32 +127,14 @@ def _key(call: CommArgs) -> Key:
 
 def _latest_starts(views: Mapping[int, RankView]) -> dict[int, Times]:
     """For each collective of each rank the latest start among its members, UNKNOWN where they cannot be matched."""
-    members: dict[tuple[tuple[int, ...], str, str, int, int], list[tuple[int, int]]] = {}
-    for rank, view in views.items():
-        for row, key in _identities(view):
-            members.setdefault(key, []).append((rank, row))
-    result = {rank: np.full(len(view.timeline.collectives), UNKNOWN) for rank, view in views.items()}
-    for key, rows in members.items():
-        start = [int(views[rank].timeline.collectives.start[row]) for rank, row in rows]
-        end = [int(views[rank].timeline.collectives.end[row]) for rank, row in rows]
-        whole = set(key[0]) <= {rank for rank, _ in rows} if key[0] else len(rows) == len(views)
-        if len(rows) > 1 and whole and max(start) <= min(end):
+    called = {rank: view.timeline.collectives for rank, view in views.items()}
+    result = {rank: np.full(len(c), UNKNOWN) for rank, c in called.items()}
+    for rows in whole_collectives({rank: view.timeline for rank, view in views.items()}):
+        latest = max(int(called[rank].start[row]) for rank, row in rows)
+        if latest <= min(int(called[rank].end[row]) for rank, row in rows):
             for rank, row in rows:
-                result[rank][row] = max(start)
+                result[rank][row] = latest
     return result
-
-
-def _identities(view: RankView) -> Iterator[tuple[int, tuple[tuple[int, ...], str, str, int, int]]]:
-    """(row, what the call is): members of one collective share group, operation, step, and their place in order."""
-    timeline = view.timeline
-    counts: dict[tuple[tuple[int, ...], str, str, int], int] = {}
-    c = timeline.collectives
-    for row, (call, step) in enumerate(zip(c.call.tolist(), c.step.tolist(), strict=True)):
-        args = timeline.calls[call]
-        number = int(timeline.steps.number[step]) if step >= 0 else -1
-        same = (args.ranks, "" if args.ranks else args.group, args.op, number)
-        counts[same] = counts.get(same, 0) + 1
-        yield row, (*same, counts[same])
 
 
 def unpaired(views: Mapping[int, RankView]) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bubblescope.model.columns import Times
+from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
-__all__ = ["ClockFit", "Job", "Plan"]
+__all__ = ["ClockFit", "Job", "Match", "Pipeline", "Plan"]
 
 Pipeline = tuple[tuple[int, ...], ...]
 """The ranks of one pipeline by position; tensor-parallel ranks share a position."""
@@ -75,12 +75,25 @@ class ClockFit:
         return moved + np.rint((moved - self.origin) * (drift * 1e-6)).astype(np.int64) if drift else moved
 
 
+@dataclass(frozen=True, eq=False)
+class Match(Columns):
+    """For each message of a rank the action at this end (row of `Actions`), and rank and row of the other half.
+
+    Each is -1 where it was not recorded or not found.
+    """
+
+    action: Ints = column(np.int32)
+    partner: Ints = column(np.int32)
+    row: Ints = column(np.int32)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Timelines by rank, clocks already applied, stages already filled in.
 
     `placement` gives the stages of each position of the pipeline, first chunk first. `untold_chunks`
     is the number of chunks a rank where there are several and nothing tells their actions apart.
+    `matches` pairs the messages of each rank; empty where nobody has paired them yet.
     """
 
     timelines: Mapping[int, RankTimeline]
@@ -88,6 +101,7 @@ class Job:
     clock: ClockFit
     placement: Mapping[int, tuple[int, ...]]
     untold_chunks: int | None = None
+    matches: Mapping[int, Match] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
     @property

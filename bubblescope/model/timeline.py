@@ -6,6 +6,7 @@ no event of the trace. Times are nanoseconds on the rank's own clock; unknown id
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -29,9 +30,9 @@ class Timed(Columns):
     start: Times = column(np.int64)
     end: Times = column(np.int64)
 
-    def shifted(self, offset: int) -> Self:
-        """The same rows on a clock that is `offset` ahead."""
-        return self.replace(start=self.start + offset, end=self.end + offset)
+    def moved(self, move: Callable[[Times], Times]) -> Self:
+        """The same rows on another clock; `move` turns moments of this one into moments of that."""
+        return self.replace(start=move(self.start), end=move(self.end))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,8 @@ class Actions(Timed):
 
     `start` and `end` are those of the work itself, not of the label or launch. `slice` is -1 for a
     whole micro-batch. Actions that ran under one label, overlapped, share a `block`; -1 is alone.
+    `chunk` counts the stages of this rank where a label names these and not the pipeline's; with the
+    layout it tells the stage.
     """
 
     step: Ints = column(np.int32)
@@ -55,6 +58,7 @@ class Actions(Timed):
     microbatch: Ints = column(np.int32)
     slice: Ints = column(np.int32)
     block: Ints = column(np.int32)
+    chunk: Ints = column(np.int32, absent=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +72,11 @@ class Work(Timed):
 class Messages(Timed):
     """This rank's halves of point-to-point transfers, in the order in which they were posted.
 
-    `direction` is SEND, RECV or EITHER; `kind`, `stage`, `microbatch`, `slice` name the action that
-    produces (send) or awaits (recv) it, where a label says so; `peer` is a global rank.
+    `direction` is SEND, RECV or EITHER; `kind`, `stage` (or `chunk`, as in `Actions`), `microbatch`,
+    `slice` name the action that produces (send) or awaits (recv) it, where a label says so; `peer` is
+    a global rank. Halves that
+    one kernel holds share `kernel`. `after` is the last action that the host asked for before it
+    posted the message (row of `Actions`; -1: none of the step).
     """
 
     SEND = 0
@@ -85,6 +92,9 @@ class Messages(Timed):
     stage: Ints = column(np.int32)
     microbatch: Ints = column(np.int32)
     slice: Ints = column(np.int32)
+    kernel: Ints = column(np.int32)
+    after: Ints = column(np.int32)
+    chunk: Ints = column(np.int32, absent=-1)
 
 
 @dataclass(frozen=True, eq=False)

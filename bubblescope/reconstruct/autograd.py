@@ -19,10 +19,10 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.spans import Spans, union_by_owner
 from bubblescope.model.trace import Ops, RankTrace
-from bubblescope.reconstruct.ranges import NONE
+from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import matching, outermost
 
-__all__ = ["Blocks", "backward_starts", "find_blocks"]
+__all__ = ["Blocks", "backward_starts", "find_blocks", "forwards_of"]
 
 _BACKWARD = r"autograd::engine::evaluate_function: "
 _NO_GRAPH = r"(c10d|_c10d_functional)::|record_param_comms$"
@@ -55,7 +55,8 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     partner = _partners(backward, forward)
     forward = _widened(forward, trace)
     segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
-    call = _calls(backward, cuts, segment)
+    shared = _shared(partner, segment)
+    call = _calls(backward, cuts, np.where(shared, NONE, segment), np.where(shared, NONE, partner))
     linked = partner >= 0
     if not linked.any():
         return Blocks.empty()
@@ -63,7 +64,31 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     group, low, high = _forward_ranges(call[linked], forward, partner[linked])
     if len(cuts):
         high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
-    return _assemble(backward, call, group, low, high)
+    again = _second_visits(call, np.where(shared, NONE, partner))
+    return _assemble(backward, call, again, (group, low, high))
+
+
+def forwards_of(trace: RankTrace, start: Times, end: Times, is_forward: Bools) -> Ints:
+    """For each host range a number that a backward shares with its forward, or -1 where no operator leads to one.
+
+    A backward may link to several forwards (a weight converted once for all): the one it links to most counts.
+    """
+    backward = _backward_roots(trace)
+    backward = backward.take(np.argsort(backward.start, kind="stable"))
+    forward = _forward_nodes(trace, backward.take(np.lexsort((backward.start, backward.thread))))
+    forward = forward.take(np.argsort(forward.start, kind="stable"))
+    if not len(backward) or not len(forward):
+        return np.full(len(start), NONE)
+    partner = _partners(backward, forward)
+    linked = partner >= 0
+    source = owners(start, end, backward.start)[linked]
+    target = owners(start, end, forward.start)[partner[linked]]
+    good = (source >= 0) & (target >= 0) & ~is_forward[source] & is_forward[target]
+    pairs, count = np.unique(np.stack((source[good], target[good])), axis=1, return_counts=True)
+    result = np.where(is_forward, np.arange(len(start)), NONE)
+    most = np.lexsort((count, pairs[0]))  # the last one written counts
+    result[pairs[0][most]] = pairs[1][most]
+    return result
 
 
 def backward_starts(trace: RankTrace) -> Times:
@@ -134,29 +159,58 @@ def _partners(backward: Ops, forward: Ops) -> Ints:
     return result
 
 
-def _calls(backward: Ops, cuts: Times, segment: Ints) -> Ints:
+def _shared(partner: Ints, segment: Ints) -> Bools:
+    """Links to a node that calls of more than two forwards share: I and W of one forward come to it at two times."""
+    linked = np.flatnonzero(partner >= 0)
+    run = np.cumsum(np.diff(segment[linked], prepend=NONE) != 0)  # goes on while the links lead to one segment
+    times = np.unique(np.stack((partner[linked], run)), axis=1)[0]
+    result = np.zeros(len(partner), bool)
+    result[linked] = np.bincount(times)[partner[linked]] > 2 if len(times) else False
+    return result
+
+
+def _calls(backward: Ops, cuts: Times, segment: Ints, partner: Ints) -> Ints:
     """Number the backward calls: a new one where the thread changes, a cut lies between, or the numbers rise.
 
-    Where there are cuts, a rise counts only if it leads to the forward of another segment. Nodes
-    without a number (gradient accumulation) go with the call they run in.
+    Where there are cuts, what counts is not a rise but that it goes on in the forward of another segment, or
+    comes to a node for the second time. Nodes without a number (gradient accumulation) go with the call they
+    run in.
     """
-    numbered = backward.sequence >= 0
-    last = np.maximum.accumulate(np.where(numbered, np.arange(len(backward)), -1))
-    previous = np.concatenate(([-1], last[:-1]))
-    rises = numbered & (previous >= 0) & (backward.sequence > backward.sequence[previous])
+    told = backward.sequence >= 0
     if len(cuts):
-        rises &= segment != segment[previous]
+        told &= segment != NONE
+    last = np.maximum.accumulate(np.where(told, np.arange(len(backward)), -1))
+    previous = np.concatenate(([-1], last[:-1]))
+    before = backward.sequence[previous] if not len(cuts) else segment[previous]
+    onward = backward.sequence > before if not len(cuts) else segment != before
+    onward &= told & (previous >= 0)
     moved = np.concatenate(([True], backward.thread[1:] != backward.thread[:-1]))
     passed = np.searchsorted(cuts, backward.start)
     cut = np.concatenate(([False], passed[1:] != passed[:-1]))
-    return np.cumsum(rises | moved | cut) - 1
+    begins = onward | moved | cut
+    return _once_each(begins, partner, told & (backward.sequence > backward.sequence[previous]))
+
+
+def _once_each(begins: Bools, partner: Ints, rises: Bools) -> Ints:
+    """Number calls so that none comes to a node twice: the next one begins where the numbers rose before it did."""
+    rise = np.maximum.accumulate(np.where(rises, np.arange(len(rises)), 0))
+    rows = np.flatnonzero(partner != NONE)
+    while True:
+        call = np.cumsum(begins) - 1
+        visits = rows[np.lexsort((rows, partner[rows], call[rows]))]
+        same = (call[visits][1:] == call[visits][:-1]) & (partner[visits][1:] == partner[visits][:-1])
+        before, again = visits[:-1][same], visits[1:][same]
+        if not len(again):
+            return call
+        begins = begins.copy()
+        begins[np.where(rise[again] > before, rise[again], again)] = True
 
 
 def _in_main_segment(call: Ints, segment: Ints) -> Bools:
     """Which links lead where most of their call's links lead.
 
-    A node made once and shared by all micro-batches (a weight that autocast keeps converted) links
-    every call to the first forward; the segments between sends and receives tell such links apart.
+    A node made once and shared by micro-batches (a weight that autocast keeps converted) links every
+    call to the first forward; the segments between sends and receives tell such links apart.
     """
     pairs, index, count = np.unique(np.stack((call, segment)), axis=1, return_inverse=True, return_counts=True)
     best = np.lexsort((count, pairs[0]))
@@ -167,7 +221,11 @@ def _in_main_segment(call: Ints, segment: Ints) -> Bools:
     return result
 
 
-def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> tuple[dict[int, int], Times, Times]:
+_Forwards = tuple[dict[int, int], Times, Times]
+"""The link of each backward call, and start and end of the forward of each link."""
+
+
+def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> _Forwards:
     """Join the forward ranges of calls that overlap: two calls into one forward are a split backward.
 
     Returns the link of each call, and start and end of each link's forward.
@@ -199,24 +257,33 @@ def _stretch(low: Times, high: Times, forward: Ops, borders: Times) -> Times:
     return result
 
 
-def _assemble(backward: Ops, call: Ints, link_of: dict[int, int], low: Times, high: Times) -> Blocks:
-    """One forward a link, one backward a call; two calls apart in time are I, then W."""
+def _second_visits(call: Ints, partner: Ints) -> set[int]:
+    """The calls that come to a node to which an earlier call came: one for the input's gradient, then the weights'."""
+    rows = np.flatnonzero(partner != NONE)
+    rows = rows[np.lexsort((call[rows], partner[rows]))]
+    again = (partner[rows][1:] == partner[rows][:-1]) & (call[rows][1:] != call[rows][:-1])
+    return set(call[rows][1:][again].tolist())
+
+
+def _assemble(backward: Ops, call: Ints, again: set[int], forwards: _Forwards) -> Blocks:
+    """One forward a link, one backward a call; two calls to the same nodes, or apart in time, are I, then W."""
+    link_of, low, high = forwards
     number, start, end = union_by_owner(call, backward.start, backward.end)
     calls = np.unique(number)
     first = np.searchsorted(number, calls, "left")
     last = np.searchsorted(number, calls, "right") - 1
     link = np.array([link_of.get(int(c), NONE) for c in calls], np.int64)
     begins, ends = start[first], end[last]
-    kind, keep, ends = _kinds(link, begins, ends, low)
-    forwards = Blocks(low, high, np.full(len(low), Kind.F), np.arange(len(low)))
-    blocks = Blocks.concat((forwards, Blocks(begins, ends, kind, link).take(keep)))
+    kind, keep, ends = _kinds(link, begins, ends, low, np.isin(calls, list(again)))
+    forward = Blocks(low, high, np.full(len(low), Kind.F), np.arange(len(low)))
+    blocks = Blocks.concat((forward, Blocks(begins, ends, kind, link).take(keep)))
     return blocks.take(np.argsort(blocks.start, kind="stable"))
 
 
-def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times) -> tuple[Ints, Bools, Times]:
-    """Kind of each call: B, or I and W where another action runs between the two calls of a forward.
+def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times, again: Bools) -> tuple[Ints, Bools, Times]:
+    """Kind of each call: B, or I and W where the second of a forward's calls comes `again`, or after another action.
 
-    Calls that follow each other directly are one action: the later ones are folded into the first.
+    Other calls that follow each other directly are one action: the later ones are folded into the first.
     """
     kind = np.full(len(link), Kind.B, np.int64)
     keep = np.ones(len(link), bool)
@@ -226,7 +293,8 @@ def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times) -> tup
     for row in np.argsort(begins, kind="stable").tolist():
         mine, begin = int(link[row]), int(begins[row])
         action, before = latest.get(mine, (row, begin)) if mine != NONE else (row, begin)
-        if np.searchsorted(others, begin) > np.searchsorted(others, before, "right"):
+        apart = np.searchsorted(others, begin) > np.searchsorted(others, before, "right")
+        if apart or (action != row and again[row] and kind[action] != Kind.W):
             kind[action], kind[row] = (Kind.W if kind[action] == Kind.W else Kind.I), Kind.W
             action = row
         elif action != row:

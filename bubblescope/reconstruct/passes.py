@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from bubblescope.model.columns import Bools, Times
 from bubblescope.model.groups import IN_STAGE
+from bubblescope.model.names import plainly
 from bubblescope.model.options import Options
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
-from bubblescope.model.trace import RankTrace
-from bubblescope.reconstruct import actions, autograd, labels, messages, steps
+from bubblescope.model.trace import Finding, RankTrace
+from bubblescope.reconstruct import actions, autograd, frames, labels, messages, steps
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.ranges import owners
@@ -27,16 +30,21 @@ _OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
 
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     """All that one rank's trace tells by itself."""
-    trace = main_process(trace)
+    trace = main_process(plainly(trace))
     work, communication = gather(trace)
     talk = describe(trace, communication)
     sent, shared = talk.take(talk.between_stages), talk.take(~talk.between_stages)
     ranges, how = _ranges(trace, options, sent, shared)
+    untold = _half_told(trace, ranges, how, work)
+    ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
     marks = _marks(trace, Units.concat((work, communication)), ranges, how)
     step = steps.rows_at(marks, ranges.start)
     optimizer = _optimizer(trace, work)
-    done, owned, asked = actions.build(actions.number(ranges, step), step, work.take(~optimizer), shared.units)
-    posted = messages.messages(sent, steps.rows_of(marks, sent.units), labels.message_labels(trace))
+    numbered = actions.number(ranges, step)
+    done, owned, asked, place = actions.build(numbered, step, work.take(~optimizer), shared.units)
+    said = labels.message_labels(trace)
+    said = said if len(said) else frames.message_frames(trace)
+    posted = messages.messages(sent, steps.rows_of(marks, sent.units), said)
     return RankTimeline(
         rank=rank,
         source=trace.source,
@@ -46,25 +54,67 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         steps=steps.extent(marks, work, communication, on_gpu=trace.on_gpu),
         actions=done,
         work=owned,
-        messages=posted.replace(step=messages.beside(posted, sent.units.host, ranges, step)),
+        messages=posted.replace(
+            step=messages.beside(posted, sent.units.host, ranges, step),
+            after=messages.following(posted, sent.units.host, ranges, place),
+        ),
         collectives=messages.collectives(shared, steps.rows_of(marks, shared.units), asked),
         calls=talk.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
-        findings=(*trace.findings, *labels.unmatched(trace, options.labels)),
+        findings=(*trace.findings, *untold, *labels.unmatched(trace, options.labels)),
     )
 
 
 def _ranges(trace: RankTrace, options: Options, sent: Talk, shared: Talk) -> tuple[actions.Ranges, How]:
-    """Actions by what tells most: labels, then autograd's numbers."""
-    named = labels.action_labels(trace, options.labels)
-    if len(named):
-        return actions.from_labels(named, autograd.backward_starts(trace)), "labels"
+    """Actions by what tells most: labels, then autograd's numbers, then frames.
+
+    Where labels name forwards only, what comes next tells the backwards, and the other way round.
+    """
+    sources: tuple[tuple[How, Callable[[], actions.Ranges]], ...] = (
+        ("labels", lambda: _named(trace, labels.action_labels(trace, options.labels))),
+        ("autograd", lambda: _by_autograd(trace, sent, shared)),
+        ("frames", lambda: _named(trace, frames.action_frames(trace))),
+    )
+    ranges, how = actions.Ranges.empty(), None
+    for name, source in sources:
+        if actions.lacking(ranges):
+            ranges = actions.completed(ranges, source())
+            how = how or (name if len(ranges) else None)
+    return actions.linked(ranges, trace), how
+
+
+def _named(trace: RankTrace, found: labels.Labels) -> actions.Ranges:
+    """Actions that ranges name; only those of two actions need autograd, to part them."""
+    turns = autograd.backward_starts(trace) if np.any(found.block >= 0) else np.empty(0, np.int64)
+    return actions.from_labels(found, turns)
+
+
+def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) -> tuple[Finding, ...]:
+    """A warning where labels name the forwards of a training and nothing tells its backwards.
+
+    To read them as inference would call the backwards idle time.
+    """
+    dialect = labels.halfway(trace) if how == "labels" and actions.lacking(ranges) else None
+    names = trace.names
+    trains = np.any(matching(names, _OPTIMIZER_RANGE)[trace.annotations.name]) or (
+        trace.on_gpu and np.any(matching(names, _OPTIMIZER_KERNEL)[work.name])
+    )
+    if dialect is None or not trains:
+        return ()
+    message = (
+        f"the labels of {dialect.name} name forwards only, while an optimizer runs: the backwards are not told; "
+        "record CPU activities, or name them with --label B=..."
+    )
+    return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
+
+
+def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> actions.Ranges:
+    """Actions as the numbers of autograd tell them."""
     fences = _fences(trace)
     blocks = actions.from_blocks(autograd.find_blocks(trace, sent.posted, fences))
     own = shared.take(shared.serving(IN_STAGE)).posted
-    borders = np.sort(np.concatenate((sent.posted, fences)))
-    return actions.drawn_out(blocks, own, borders), "autograd" if len(blocks) else None
+    return actions.drawn_out(blocks, own, np.sort(np.concatenate((sent.posted, fences))))
 
 
 def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How) -> steps.Marks:

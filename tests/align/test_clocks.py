@@ -22,8 +22,7 @@ def link(first: int, second: int, *times: int, both=False, together=False) -> Li
 
 def on(host: str | None, rank: int, **known) -> RankTimeline:
     """The timeline of a rank of a host."""
-    found = timeline(rank, **known)
-    return replace(found, identity=replace(found.identity, host=host))
+    return timeline(rank, host=host, **known)
 
 
 def recorded(world: World) -> dict[int, RankTimeline]:
@@ -318,7 +317,7 @@ def test_a_constant_moves_one_offset(traffic, rank):
     links, by = world.links(), 3 * SECOND + 17
     found = fitted(world, links)
     ranks = recorded(world)
-    ranks[rank] = replace(ranks[rank], steps=ranks[rank].steps.shifted(by))
+    ranks[rank] = replace(ranks[rank], steps=ranks[rank].steps.moved(lambda times: times + by))
     moved = fit(ranks, shifted(links, rank, by))
     assert moved.offsets == found.offsets | {rank: found.offsets[rank] - by}
     assert (moved.drift_ppm, moved.errors, moved.origin) == (found.drift_ppm, found.errors, found.origin)

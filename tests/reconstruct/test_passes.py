@@ -161,9 +161,10 @@ def test_kernels_alone():
 
 
 def test_labels_beat_autograd():
-    """Where somebody named actions, sequence numbers are not asked."""
-    result = told(trace(note("Forward 0", 0, 30), forward(0, 1, 2), backward(40, 2, 1)))
+    """Where somebody named forwards and backwards, sequence numbers are not asked for more."""
+    result = told(trace(note("Forward 0", 0, 5), note("Backward 0", 5, 8), forward(0, 1, 2), backward(40, 2, 1)))
     assert [name for name, *_ in actions_of(result)] == ["?F0"]
+    assert result.reconstruction == "labels"
 
 
 def test_an_empty_trace():
@@ -237,8 +238,8 @@ def test_the_order_of_rows_says_nothing(built, dice):
 def test_the_origin_of_time_says_nothing(built, by):
     """A constant added to all times is added to the timeline, and to nothing else."""
     there, here = told(shifted(built, by)), told(built)
-    moved = replace(here, optimizer=here.optimizer.shifted(by),
-                    **{name: getattr(here, name).shifted(by) for name in COLUMNS})  # fmt: skip
+    moved = replace(here, optimizer=here.optimizer.moved(lambda t: t + by),
+                    **{name: getattr(here, name).moved(lambda t: t + by) for name in COLUMNS})  # fmt: skip
     assert whole(there) == whole(moved)
 
 
