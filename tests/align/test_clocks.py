@@ -359,6 +359,18 @@ def test_collectives_or_messages():
     assert fitted(chain(World(skew=skew))).method == "p2p"
 
 
+def test_messages_whose_kernels_end_together():
+    """Kernels of a message that end together on both ranks place its clocks, and the method is that of messages."""
+    world = World(skew=[0, MS], latency=500 * US)
+    for source, target in ((0, 1), (1, 0)):
+        sent = world.moments(60)
+        over = sent + world.travel(60) + world.rng.uniform(0, 20 * MS, 60)
+        world.add(source, target, (sent, over, sent, over + world.rng.normal(0, US, 60)), both=False, together=True)
+    found = fitted(world)
+    assert found.method == "p2p"
+    assert world.off(found)[1] < 5 * US
+
+
 def test_times_since_the_epoch_are_exact():
     """What is added is whole nanoseconds, even where the clock shows 19 digits."""
     times = np.array([EPOCH, EPOCH + 1, EPOCH + 10**9])
