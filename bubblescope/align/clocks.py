@@ -217,7 +217,9 @@ def _placed(timelines: Mapping[int, RankTimeline], clocks: _Clocks, links: Links
         start=(clocks.start - near)[group.clocks].astype(np.float64),
         half=float(max(middle - min(extent), max(extent) - middle)),
     )
-    return _Placed(group, middle, lines, "collectives" if lines.coincident or np.all(links.together) else "p2p")
+    deciding = links.take(links.together) if lines.coincident else links
+    collective = np.count_nonzero(deciding.both & deciding.together)
+    return _Placed(group, middle, lines, "collectives" if 2 * collective > len(deciding) else "p2p")
 
 
 def _edges(bounds: _Bounds, member: Ints, middle: int) -> Edges:

@@ -180,9 +180,7 @@ class _System:
         """The lines, and how far off they may be."""
         early, slack_early = loosened(self._reach(bands, late=False))
         late, slack_late = loosened(self._reach(bands, late=True))
-        slope = self._slopes(bands, early, late)
-        ranges = {(i, j): band.range(slope[j] - slope[i], 0.0) for (i, j), band in bands.items()}
-        slack = loosened(self._matrix(ranges))[1]
+        slope, ranges, slack = self._sloped(bands, early, late)
         ranges = {pair: (low - slack, high + slack) for pair, (low, high) in ranges.items()}
         near = self._coincident(ranges, slope)
         value = _middle(self._narrowed(ranges, near), self.start)
@@ -208,13 +206,27 @@ class _System:
         moment = self.half if late else -self.half
         return self._matrix({pair: band.reach(moment, late=late) for pair, band in bands.items()})
 
-    def _slopes(self, bands: Bands, early: Matrix, late: Matrix) -> Floats:
+    def _sloped(self, bands: Bands, early: Matrix, late: Matrix) -> tuple[Floats, Ranges, float]:
+        """The slopes, what they leave of the bounds at moment 0, and by how much these contradict each other.
+
+        Where the careful slopes contradict the bounds, drift is there.
+        """
+        found = []
+        for bold in (False, True):
+            slope = self._slopes(bands, early, late, bold=bold)
+            ranges = {(i, j): band.range(slope[j] - slope[i], 0.0) for (i, j), band in bands.items()}
+            found.append((slope, ranges, loosened(self._matrix(ranges))[1]))
+            if found[-1][2] <= 0:
+                break
+        return min(found, key=itemgetter(2))
+
+    def _slopes(self, bands: Bands, early: Matrix, late: Matrix, *, bold: bool) -> Floats:
         """The slope of each line: least squares over the pairs, within what the bounds at both ends allow."""
         rows = np.zeros((len(bands), self.size))
         wanted = np.zeros(len(bands))
         ends = dict(self.ends.pairs())
         for row, (pair, band) in enumerate(bands.items()):
-            likely, spread = self._likely(pair, band)
+            likely, spread = self._likely(pair, band, bold=bold)
             if pair in ends:
                 together = _rise(self.ends.at[ends[pair]], self.ends.value[ends[pair]])
                 likely, spread = min((likely, spread), together, key=itemgetter(1))
@@ -225,16 +237,17 @@ class _System:
         inside: Floats = np.minimum(np.maximum(slope, room.min(axis=0)), room.max(axis=0))
         return inside
 
-    def _likely(self, pair: tuple[int, int], band: Band) -> tuple[float, float]:
+    def _likely(self, pair: tuple[int, int], band: Band, *, bold: bool) -> tuple[float, float]:
         """The slope of a pair by its bounds, and how much it may be wrong.
 
-        The less is known, the nearer to none, but not to the edge of what the bounds allow.
+        The less is known, the nearer to none, but not to the edge of what the bounds allow; if bold, the middle.
         """
         flat, steep = band.slopes
         counts = [self.counts[way] for way in (pair, pair[::-1]) if way in self.counts]
         little = min(counts) < FEW or 2 * self.half < SHORT_NS
         unsure = max(min(2 * STEEPEST if little else band.unsure, steep - flat), FINEST)
-        slope = band.middle / (1 + (unsure / USUAL) ** 2)
+        certain = 0.0 if little else 1 / (1 + (unsure / USUAL) ** 2)
+        slope = band.middle * (1.0 if bold else certain)
         room = (steep - flat) / 4
         slope = min(max(slope, min(flat + room, band.middle)), max(steep - room, band.middle))
         return slope, 2 * STEEPEST if little else unsure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bubblescope.align.bounds import STEEPEST, Band, Side, agreeing, closed, equalized, loosened
+from bubblescope.align.bounds import STEEPEST, Band, Side, agreeing, closed, equalized, loosened, wobble
 
 GRID = np.linspace(-STEEPEST, STEEPEST, 2001)
 INF = np.inf
@@ -130,3 +130,23 @@ def test_without_a_loop_nothing_is_drawn_tighter():
     """What is bounded on one side only has no room to share."""
     most = np.array([[0, 7.0], [INF, 0]])
     assert equalized(most).tolist() == most.tolist()
+
+
+def test_tight_all_the_time():
+    """Bounds of which each quarter has one on the line leave its slope certain, whatever the others are."""
+    at = np.arange(40.0)
+    value = 3 * at - 50 * (at % 5)
+    assert wobble(((at, value), (np.array([]), np.array([]))), 3.0) == 0
+
+
+def test_tight_now_and_then():
+    """Where a quarter's tightest bound is 13 off over 39, the slope may be wrong by a third."""
+    at = np.arange(40.0)
+    sides = (at, np.where(at < 30, 0.0, -13.0)), (at, 0 * at)
+    assert wobble(sides, 0.0) == pytest.approx(1 / 3)
+
+
+def test_a_quarter_without_bounds():
+    """Nothing is certain of a slope where bounds are missing for a quarter of the time."""
+    at = np.array([0.0, 1, 2, 3, 100])
+    assert wobble(((at, 0 * at), (at, 0 * at)), 0.0) == INF

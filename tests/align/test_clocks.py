@@ -224,14 +224,25 @@ def test_drift_is_found():
     assert found.drift_ppm[1] == pytest.approx(-20, abs=0.2)
 
 
-@pytest.mark.parametrize("short", [{"seconds": 0.3}, {"count": 4}], ids=str)
-def test_no_drift_from_little(short):
+@pytest.mark.parametrize(("seconds", "count"), [(0.3, 60), (10, 4)])
+def test_no_drift_from_little(seconds, count):
     """Under a second, or from under 10 bounds, no drift is told; what drift there may be widens the error."""
-    count = short.pop("count", 60)
-    world = chain(World(skew=[0, MS], drift=[0, 5.0], latency=300 * US, **{"seconds": 10} | short), count)
+    world = chain(World(skew=[0, MS], drift=[0, 5.0], latency=300 * US, seconds=seconds), count)
     found = fitted(world)
     assert found.drift_ppm[1] == 0
     assert world.off(found)[1] <= found.errors[1]
+
+
+def test_no_drift_from_the_phases_of_a_step():
+    """Forwards that come at once early, backwards that come at once late: waits that grow and shrink are no drift."""
+    at = np.arange(0, 3 * SECOND, 50 * MS)
+    ahead, back = MS + at // 250, MS + at[::-1] // 250
+    world = World(skew=[0, MS], seconds=3)
+    world.add(0, 1, (at, at + US, at, at + ahead), both=False, together=False)
+    world.add(1, 0, (at, at + US, at, at + back), both=False, together=False)
+    found = fitted(world)
+    assert abs(found.drift_ppm[1]) < 2
+    assert world.off(found)[1] < 100 * US
 
 
 def test_the_issue():
@@ -346,6 +357,18 @@ def test_collectives_or_messages():
     skew = [0, MS, -MS]
     assert fitted(everyone(World(skew=skew))).method == "collectives"
     assert fitted(chain(World(skew=skew))).method == "p2p"
+
+
+def test_messages_whose_kernels_end_together():
+    """Kernels of a message that end together on both ranks place its clocks, and the method is that of messages."""
+    world = World(skew=[0, MS], latency=500 * US)
+    for source, target in ((0, 1), (1, 0)):
+        sent = world.moments(60)
+        over = sent + world.travel(60) + world.rng.uniform(0, 20 * MS, 60)
+        world.add(source, target, (sent, over, sent, over + world.rng.normal(0, US, 60)), both=False, together=True)
+    found = fitted(world)
+    assert found.method == "p2p"
+    assert world.off(found)[1] < 5 * US
 
 
 def test_times_since_the_epoch_are_exact():
