@@ -34,7 +34,7 @@ _Shown = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
-    """What fits: the orders by position, or () where several sizes fit; `chunks` is the least v of these."""
+    """What fits: the orders of all positions, or none where several sizes fit; `chunks` is the least v of these."""
 
     chunks: int
     told: Mapping[int, Told]
@@ -42,12 +42,15 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Seen:
-    """What a rank shows of a usual step: its actions, how many forwards, how many sends (None where unknown)."""
+    """What a rank shows of a usual step: its actions, how many forwards, and its sends.
+
+    These are counted before the first backward, and in all; None where unknown.
+    """
 
     shown: _Shown
     linked: bool
     forwards: int
-    sends: int | None
+    sends: tuple[int, int] | None
 
 
 def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
@@ -72,12 +75,14 @@ def _usual(timeline: RankTimeline) -> _Seen:
     a, m = timeline.actions, timeline.messages
     linked = timeline.reconstruction != "kernels"
     steps: Counter[_Shown] = Counter()
-    sends: Counter[int] = Counter()
+    sends: Counter[tuple[int, int]] = Counter()
     for k in range(len(timeline.steps)):
-        rows = a.step == k
-        number = a.microbatch[rows] if linked else np.full(int(rows.sum()), -1)
+        rows = np.flatnonzero(a.step == k)
+        number = a.microbatch[rows] if linked else np.full(len(rows), -1)
         steps[tuple(zip(a.kind[rows].tolist(), number.tolist(), strict=True))] += 1
-        sends[int(np.sum((m.step == k) & (m.direction == Messages.SEND)))] += 1
+        after = m.after[(m.step == k) & (m.direction == Messages.SEND)]
+        backward = rows[a.kind[rows] != Kind.F]
+        sends[int(np.sum(after < backward[0])) if len(backward) else len(after), len(after)] += 1
     shown = max(steps, key=lambda step: (steps[step], len(step)), default=())
     clear = not np.any(m.direction == Messages.EITHER)
     forwards = sum(kind == Kind.F for kind, _ in shown)
@@ -102,7 +107,7 @@ def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[tuple[Sh
                 for orders in _orders(family, shape, 1 if not chunked else FEW):
                     if all(_fits(each, orders(at), placement, at) for at, each in seen.items()):
                         found |= chunked
-                        yield shape, {at: _told(orders(at)) for at in seen}, chunked
+                        yield shape, {at: _told(orders(at)) for at in range(p)}, chunked
                         break
 
 
@@ -112,17 +117,22 @@ def _orders(family: Family, shape: Shape, most: int) -> Iterator[OrderOf]:
 
 def _fits(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
     """Whether a rank that runs this order shows what was seen."""
-    if len(order) != len(seen.shown) or (seen.sends is not None and seen.sends != _sends(order, placement, at)):
+    if len(order) != len(seen.shown) or not _sent(seen, order, placement, at):
         return False
     number = {(a.stage, a.microbatch): i for i, a in enumerate(a for a in order if a.kind == Kind.F)}
     return seen.shown == tuple((int(a.kind), number[a.stage, a.microbatch] if seen.linked else -1) for a in order)
 
 
-def _sends(order: Order, placement: Placement, at: int) -> int:
-    """How many outputs of a rank go to another one."""
+def _sent(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
+    """Whether a rank that runs this order sends as much; the last forward's output may go with a gradient."""
+    if seen.sends is None:
+        return True
     last = max(max(stages) for stages in placement)
-    targets = (a.stage + (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W)
-    return sum(0 <= stage <= last and stage not in placement[at] for stage in targets)
+    targets = [a.stage + (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W]
+    goes = [0 <= stage <= last and stage not in placement[at] for stage in targets]
+    leading = sum(goes[: next((i for i, a in enumerate(order) if a.kind != Kind.F), len(order))])
+    early, total = seen.sends
+    return total == sum(goes) and early in {leading, leading - 1}
 
 
 def _told(order: Order) -> Told:

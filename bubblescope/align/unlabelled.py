@@ -60,9 +60,9 @@ def _told(timelines: Timelines, plan: Plan) -> tuple[dict[int, Sequence[Told]], 
 
 
 def _line(pipeline: Pipeline, timelines: Timelines) -> dict[int, RankTimeline]:
-    """A recorded rank of each position."""
-    recorded = ((at, rank) for at, ranks in reversed(list(enumerate(pipeline))) for rank in reversed(ranks))
-    return dict(sorted((at, timelines[rank]) for at, rank in dict(recorded).items() if rank in timelines))
+    """The first recorded rank of each position that has one."""
+    recorded = [[timelines[rank] for rank in ranks if rank in timelines] for ranks in pipeline]
+    return {at: mine[0] for at, mine in enumerate(recorded) if mine}
 
 
 def _named(timeline: RankTimeline, told: Sequence[Told]) -> RankTimeline:
