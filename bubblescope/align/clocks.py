@@ -14,7 +14,10 @@ from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.job import ClockFit
 from bubblescope.model.timeline import RankTimeline
 
-__all__ = ["Links", "fit"]
+__all__ = ["RESOLUTION", "TOLERANCE", "Links", "fit"]
+
+RESOLUTION = 1_000
+"""Nanoseconds that clocks of two hosts may always differ by: some files hold whole microseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,17 +254,18 @@ def _assembled(clocks: _Clocks, links: Links, placed: list[_Placed]) -> ClockFit
         slope[own] = lines.slope
         if len(own) > 1 or found is placed[0]:
             for clock, off in zip(own, lines.error.tolist(), strict=True):
-                error[clock] = math.ceil(off) if math.isfinite(off) else None
+                known = math.isfinite(off)
+                error[clock] = max(math.ceil(off), RESOLUTION if clock != own[0] else 0) if known else None
     linked = [clock for found in placed if len(found.group.clocks) > 1 for clock in found.group.clocks]
     bounds = [error[clock] for clock in linked] if linked or count > 1 else [0]
-    known = [off for off in bounds if off is not None]
+    stated = [off for off in bounds if off is not None]
     of = dict(zip(clocks.ranks.tolist(), clocks.number.tolist(), strict=True))
     fitted = ClockFit(
         method=_method(clocks, placed),
         offsets={rank: int(offset[clock]) for rank, clock in of.items()},
         drift_ppm={rank: float(slope[clock]) * 1e6 for rank, clock in of.items()},
         origin=origin,
-        error=max(known) if known and len(known) == len(bounds) else None,
+        error=max(stated) if stated and len(stated) == len(bounds) else None,
         errors={rank: error[clock] for rank, clock in of.items()},
     )
     return replace(fitted, violations=_violations(fitted, links))

@@ -209,14 +209,14 @@ class _System:
     def _sloped(self, bands: Bands, early: Matrix, late: Matrix) -> tuple[Floats, Ranges, float]:
         """The slopes, what they leave of the bounds at moment 0, and by how much these contradict each other.
 
-        Where the careful slopes contradict the bounds, drift is there.
+        Where the careful slopes contradict the bounds, by more than rounded times do, drift is there.
         """
         found = []
         for bold in (False, True):
             slope = self._slopes(bands, early, late, bold=bold)
             ranges = {(i, j): band.range(slope[j] - slope[i], 0.0) for (i, j), band in bands.items()}
             found.append((slope, ranges, loosened(self._matrix(ranges))[1]))
-            if found[-1][2] <= 0:
+            if found[-1][2] <= TOLERANCE:
                 break
         return min(found, key=itemgetter(2))
 
@@ -241,11 +241,14 @@ class _System:
         """The slope of a pair by its bounds, and how much it may be wrong.
 
         The less is known, the nearer to none, but not to the edge of what the bounds allow; if bold, the middle.
+        In a moment, drift is less than what rounded times can look like.
         """
         flat, steep = band.slopes
         counts = [self.counts[way] for way in (pair, pair[::-1]) if way in self.counts]
         little = min(counts) < FEW or 2 * self.half < SHORT_NS
         unsure = max(min(2 * STEEPEST if little else band.unsure, steep - flat), FINEST)
+        if little and not bold:
+            return 0.0, 2 * STEEPEST
         certain = 0.0 if little else 1 / (1 + (unsure / USUAL) ** 2)
         slope = band.middle * (1.0 if bold else certain)
         room = (steep - flat) / 4
