@@ -120,7 +120,7 @@ def _scaled(lengths: Mapping[tuple[int, Kind], float]) -> Profile:
 
 def _rungs(found: Study, step: PipelineStep, profiles: _Profiles) -> list[float]:
     """T0 to T6 of a pipeline in a step, in nanoseconds."""
-    own, last, orders, together = step.durations(), found.job.last_stage, step.orders, step.together
+    own, last, orders, together = step.durations(), found.job.last_stage, step.replayed, step.together
     mean = means(own.items(), lambda action: action.kind)
 
     def by(profile: Callable[[Action], float]) -> dict[Action, float]:
@@ -138,6 +138,7 @@ def _rungs(found: Study, step: PipelineStep, profiles: _Profiles) -> list[float]
         length(own),
     ]
     wire, late, extents = _delays(found, step)
+    extents = own | extents  # an input gradient of stage 0 has none
     try:
         return [*rungs, length(own, wire), length(extents, late)]
     except Deadlock:  # where every gap has another reason too, sends are thought to block that could not

@@ -80,17 +80,35 @@ class PipelineStep:
         return {self.position[rank]: self.steps[rank].order for rank in sorted(self.steps, reverse=True)}
 
     @property
+    def replayed(self) -> dict[int, Order]:
+        """The orders with the input gradients of stage 0, which take no time and leave no trace.
+
+        Where other stages split their backwards, each stands before its weight gradient: nobody waits for it.
+        """
+        orders = self.orders
+        split = any(action.kind == Kind.I for order in orders.values() for action in order)
+        return {at: _with_inputs(order) for at, order in orders.items()} if split else orders
+
+    @property
     def together(self) -> frozenset[Action]:
         """The actions that ran as one block with the one that follows them."""
         return frozenset[Action]().union(*(step.together for step in self.steps.values()))
 
     def durations(self) -> dict[Action, float]:
-        """Useful nanoseconds of every action, the mean over the ranks that share it."""
-        total: dict[Action, list[int]] = {}
+        """Useful nanoseconds of every action that is replayed, the mean over the ranks that share it."""
+        total: dict[Action, list[int]] = {action: [] for order in self.replayed.values() for action in order}
         for step in self.steps.values():
             for action, length in zip(step.order, step.durations().tolist(), strict=True):
                 total.setdefault(action, []).append(length)
-        return {action: sum(lengths) / len(lengths) for action, lengths in total.items()}
+        return {action: sum(lengths) / len(lengths) if lengths else 0.0 for action, lengths in total.items()}
+
+
+def _with_inputs(order: Order) -> Order:
+    inputs = {action for action in order if action.kind == Kind.I}
+    lacking = {w for w in order if (w.stage, w.kind) == (0, Kind.W) and w._replace(kind=Kind.I) not in inputs}
+    return (
+        tuple(a for w in order for a in ((w._replace(kind=Kind.I), w) if w in lacking else (w,))) if lacking else order
+    )
 
 
 def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list[PipelineStep]:

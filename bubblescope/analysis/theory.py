@@ -135,7 +135,7 @@ def theory(job: Job, steps: Sequence[PipelineStep], schedule: Schedule) -> Theor
 
 def _replayed(job: Job, step: PipelineStep, durations: Mapping[Action, float]) -> float:
     """The bubble of the step's own order with these durations and communication that takes no time."""
-    orders = step.orders
+    orders = step.replayed
     makespan = replay(orders, durations, last_stage=job.last_stage, together=step.together).makespan
     useful = fmean(sum(durations[action] for action in order) for order in orders.values())
     return 1 - useful / makespan if makespan else 0.0
