@@ -13,24 +13,40 @@ __all__ = ["Piece", "cut"]
 WEIGHTS = (2, 4, 3, 1)  # a matrix product, attention, another product, an activation: what a layer spends
 
 
+RECOMPUTED = 3  # a backward that runs its forward again spends one part in so many on it
+
+
 class Piece(NamedTuple):
-    """One kernel of an action: the index of its layer part, or a tensor-parallel all-reduce."""
+    """One kernel of an action: the index of its layer part, or a tensor-parallel all-reduce.
+
+    `again` is a kernel of the forward that a backward runs again.
+    """
 
     begin: int
     end: int
     part: int
     comm: bool
+    again: bool = False
 
 
 def cut(job: Job, done: Done, rank: int) -> list[Piece]:
     """The kernels of an action on one rank; tensor-parallel ranks differ in when they reach the all-reduce."""
+    if not job.runs_again(done.action.kind):
+        return _laid(job, done.useful, done.start, rank, again=False)
+    repeated = done.useful // RECOMPUTED
+    first = _laid(job, repeated, done.start, rank, again=True)
+    return first + _laid(job, done.useful - repeated, first[-1].end + job.kernel_gap_ns, rank, again=False)
+
+
+def _laid(job: Job, useful: int, start: int, rank: int, *, again: bool) -> list[Piece]:
+    """The kernels of one pass through the layers, from a moment on."""
     comms = job.pattern
-    lengths = _lengths(job, done.useful, comms)
+    lengths = _lengths(job, useful, comms)
     if job.t > 1:
-        _wobble(lengths, comms, random.Random(f"{job.seed}.{rank}.{done.start}"))  # noqa: S311 - repeatable
-    pieces, at, part = [], done.start, 0
+        _wobble(lengths, comms, random.Random(f"{job.seed}.{rank}.{start}"))  # noqa: S311 - repeatable
+    pieces, at, part = [], start, 0
     for length, comm in zip(lengths, comms, strict=True):
-        pieces.append(Piece(at, at + length, part, comm))
+        pieces.append(Piece(at, at + length, part, comm, again))
         at += length + job.kernel_gap_ns
         part += not comm
     return pieces
