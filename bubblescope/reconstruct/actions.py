@@ -15,7 +15,7 @@ from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import Units
 
-__all__ = ["Ranges", "build", "drawn_out", "from_blocks", "from_labels", "number", "recurrences", "torn"]
+__all__ = ["Ranges", "build", "drawn_out", "from_blocks", "from_labels", "number", "recurrences", "starts_after", "torn"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,13 @@ def recurrences(ranges: Ranges) -> Times:
         begun |= first
         seen.add(key)
     return np.array(cuts, np.int64)
+
+
+def starts_after(ranges: Ranges, optimizer: Times) -> Times:
+    """Host moments at which the first action behind an optimizer begins; `optimizer` are moments of its units, sorted."""
+    passed = np.searchsorted(optimizer, ranges.start)
+    result: Times = ranges.start[np.flatnonzero(np.diff(passed, prepend=0) > 0)]
+    return result
 
 
 def _keys(ranges: Ranges) -> list[_Key]:

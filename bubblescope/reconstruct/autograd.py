@@ -22,7 +22,7 @@ from bubblescope.model.trace import Ops, RankTrace
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import matching, outermost
 
-__all__ = ["Blocks", "backward_starts", "find_blocks"]
+__all__ = ["Blocks", "backward_roots", "backward_starts", "find_blocks"]
 
 _BACKWARD = r"autograd::engine::evaluate_function: "
 _NO_GRAPH = r"(c10d|_c10d_functional)::|record_param_comms$"
@@ -48,7 +48,7 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     Without them a drain that takes micro-batches in reverse would look like one long backward.
     `fences` are further moments that no forward reaches over: steps and optimizers begin there.
     """
-    backward = _backward_roots(trace)
+    backward = backward_roots(trace)
     forward = _forward_nodes(trace, backward)
     if not len(backward) or not len(forward):
         return Blocks.empty()
@@ -68,10 +68,10 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
 
 def backward_starts(trace: RankTrace) -> Times:
     """Host moments at which a backward operator starts, sorted."""
-    return np.sort(_backward_roots(trace).start)
+    return np.sort(backward_roots(trace).start)
 
 
-def _backward_roots(trace: RankTrace) -> Ops:
+def backward_roots(trace: RankTrace) -> Ops:
     """Outermost backward operators, by thread and time."""
     ops = trace.ops
     named = matching(trace.names, _BACKWARD)[ops.name]

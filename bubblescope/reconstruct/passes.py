@@ -10,7 +10,7 @@ from bubblescope.model.options import Options
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import RankTrace
-from bubblescope.reconstruct import actions, autograd, labels, messages, steps
+from bubblescope.reconstruct import actions, autograd, kernels, labels, messages, steps
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.ranges import owners
@@ -28,13 +28,13 @@ _OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     """All that one rank's trace tells by itself."""
     trace = main_process(trace)
-    work, communication = gather(trace)
+    work, communication = _dated(*gather(trace))
     talk = describe(trace, communication)
     sent, shared = talk.take(talk.between_stages), talk.take(~talk.between_stages)
-    ranges, how = _ranges(trace, options, sent, shared)
-    marks = _marks(trace, Units.concat((work, communication)), ranges, how)
-    step = steps.rows_at(marks, ranges.start)
     optimizer = _optimizer(trace, work)
+    ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
+    marks = _marks(trace, Units.concat((work, communication)), ranges, how, work.host[optimizer])
+    step = steps.rows_at(marks, ranges.start)
     done, owned, asked = actions.build(actions.number(ranges, step), step, work.take(~optimizer), shared.units)
     posted = messages.messages(sent, steps.rows_of(marks, sent.units), labels.message_labels(trace))
     return RankTimeline(
@@ -55,21 +55,44 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     )
 
 
-def _ranges(trace: RankTrace, options: Options, sent: Talk, shared: Talk) -> tuple[actions.Ranges, How]:
-    """Actions by what tells most: labels, then autograd's numbers."""
+def _dated(work: Units, communication: Units) -> tuple[Units, Units]:
+    """Units with the moment they ran in place of the one they were asked for, if no launch at all was recorded."""
+    if any(np.any(units.host != NO_HOST) for units in (work, communication)):
+        return work, communication
+    both = (units.replace(host=units.start) for units in (work, communication))
+    work, communication = (units.in_host_order() for units in both)
+    return work, communication
+
+
+def _ranges(
+    trace: RankTrace, options: Options, sent: Talk, shared: Talk, work: tuple[Units, Units]
+) -> tuple[actions.Ranges, How]:
+    """Actions by what tells most: labels, then autograd's numbers, then kernels (`work`: compute, optimizer)."""
     named = labels.action_labels(trace, options.labels)
     if len(named):
         return actions.from_labels(named, autograd.backward_starts(trace)), "labels"
     fences = _fences(trace)
-    blocks = actions.from_blocks(autograd.find_blocks(trace, sent.posted, fences))
     own = shared.take(shared.serving(IN_STAGE)).posted
     borders = np.sort(np.concatenate((sent.posted, fences)))
-    return actions.drawn_out(blocks, own, borders), "autograd" if len(blocks) else None
+    blocks, how = autograd.find_blocks(trace, sent.posted, fences), "autograd"
+    if not len(blocks) and trace.on_gpu:
+        blocks, how = _from_kernels(trace, sent, fences, *work), "kernels"
+    return actions.drawn_out(actions.from_blocks(blocks), own, borders), how if len(blocks) else None
 
 
-def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How) -> steps.Marks:
-    """Where the steps begin and end."""
+def _from_kernels(trace: RankTrace, sent: Talk, fences: Times, work: Units, optimizer: Units) -> autograd.Blocks:
+    """Actions from kernels and messages alone."""
+    launched = len(trace.launches) > 0
+    cuts = sent.posted if launched else kernels.gaps_at_messages(work, sent)
+    fences = np.sort(np.concatenate((fences, optimizer.host)))
+    return kernels.find_blocks(trace, work, cuts, fences, trains=len(optimizer) > 0)
+
+
+def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
+    """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
     named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
+    if how == "kernels" and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
+        named_again = actions.starts_after(ranges, optimizer)
 
     def tear(marks: steps.Marks) -> bool:
         return actions.torn(ranges, steps.rows_at(marks, ranges.start))
@@ -88,5 +111,5 @@ def _optimizer(trace: RankTrace, work: Units) -> Bools:
     rows = trace.annotations.take(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name])
     inside = owners(rows.start, rows.end, work.host) >= 0
     named = matching(trace.names, _OPTIMIZER_KERNEL)[work.name] if trace.on_gpu else np.zeros(len(work), bool)
-    optimizer: Bools = inside | (named & (work.host == NO_HOST))
+    optimizer: Bools = inside | (named & ((work.host == NO_HOST) | (len(rows) == 0)))
     return optimizer

@@ -1,0 +1,179 @@
+"""Whether a unit of work is part of a forward or of a backward, where nothing numbers or labels it.
+
+What launched the unit is asked first: operators of a backward run inside autograd's engine, on a
+thread of its own. Then the words in the names of kernels. What these leave open goes with its
+neighbours; where neighbours differ, the border is put where each kernel stands on the side on
+which it stands elsewhere. Without any word, what a step begins with is a forward.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bubblescope.model.columns import Bools, Ints
+from bubblescope.model.trace import RankTrace
+from bubblescope.reconstruct.autograd import backward_roots
+from bubblescope.reconstruct.ranges import NONE, owners
+from bubblescope.reconstruct.strings import alike, grouped, turn
+from bubblescope.reconstruct.units import Units, matching
+
+__all__ = ["BACKWARD", "FORWARD", "directions"]
+
+FORWARD, BACKWARD = 0, 1
+
+# cuBLAS, cuDNN, CUTLASS, flash-attention, Transformer Engine, Apex and ATen name their kernels so.
+_BACKWARD_WORD = r"(?i).*(bwd|backward|dgrad|wgrad|bprop|_bw_|grad_?(input|weight|bias)|gradient)"
+_FORWARD_WORD = r"(?i).*(fwd|fprop|forward|_fw_)"
+_ENOUGH = 0.02
+"""Share of the units that must carry a word, for words to decide."""
+
+
+def directions(trace: RankTrace, work: Units, segment: Ints, step: Ints, *, trains: bool) -> Ints:
+    """FORWARD or BACKWARD for each unit.
+
+    Args:
+        trace: the rank's trace.
+        work: units in order.
+        segment: rising numbers of the stretches that messages, steps and optimizers leave.
+        step: the same of the stretches that only steps and optimizers leave.
+        trains: whether an optimizer ran, so that there are backwards.
+    """
+    told = _by_operator(trace, work)
+    if not np.any(told == BACKWARD):
+        told = _by_name(trace, work)
+    if np.mean(told == BACKWARD) < _ENOUGH or np.mean(told == FORWARD) < _ENOUGH:
+        told = _by_recurrence(work.name, segment, step, work.end - work.start, trains=trains)
+    return _filled(told, work.name, segment)
+
+
+def _by_operator(trace: RankTrace, work: Units) -> Ints:
+    """Direction by the operator or the thread that launched; all NONE without operators of a backward."""
+    told = np.full(len(work), NONE, np.int64)
+    roots = backward_roots(trace)
+    inside = np.zeros(len(work), bool)
+    for thread in np.unique(roots.thread):
+        mine, theirs = np.flatnonzero(work.thread == thread), roots.take(roots.thread == thread)
+        inside[mine] = owners(theirs.start, theirs.end, work.host[mine]) >= 0
+        inside[mine] |= bool(np.mean(inside[mine]) > 0.5) if len(mine) else False  # a thread of the engine
+    if not inside.any():
+        return told
+    words = matching(trace.names, _BACKWARD_WORD)[work.name]  # weight gradients may be put off, out of the engine
+    told[:] = np.where(inside | words, BACKWARD, FORWARD)
+    return told
+
+
+def _by_name(trace: RankTrace, work: Units) -> Ints:
+    """Direction by the words in the kernel's name."""
+    backward, forward = matching(trace.names, _BACKWARD_WORD), matching(trace.names, _FORWARD_WORD)
+    by_name = np.where(backward, BACKWARD, np.where(forward, FORWARD, NONE))
+    result: Ints = by_name[work.name]
+    return result
+
+
+def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Ints, *, trains: bool) -> Ints:
+    """Direction by what recurs: a step begins with a forward, and what is not made of that is a backward.
+
+    Where all segments are alike each is a forward, or on the last stage of a training run a forward and
+    its backward.
+    """
+    edges = np.flatnonzero(np.diff(segment, prepend=-1, append=len(name) and segment[-1] + 1))
+    strings = [name[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    group, leaders = grouped(strings)
+    first = np.unique(step[edges[:-1]], return_index=True)[1]
+    opening = leaders[int(np.bincount(group[first]).argmax())]
+    told = np.full(len(name), NONE, np.int64)
+    if not trains:
+        told[:] = FORWARD
+        return told
+    if np.mean(group == group[first[0]]) > 0.9:
+        for a, b, string in zip(edges[:-1], edges[1:], strings, strict=True):
+            at = a + turn(string, took[a:b])
+            told[a:at], told[at:b] = FORWARD, BACKWARD
+        return told
+    known = np.zeros(int(name.max()) + 1, bool)
+    known[opening] = True
+    for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        low, high = _stripped(name, a, b, opening)
+        told[a:low], told[high:b] = FORWARD, FORWARD
+        new = ~known[name[low:high]]
+        if high > low and np.mean(new) < 0.1:
+            told[low:high] = FORWARD  # another chunk's
+        else:
+            told[low:high][new] = BACKWARD
+    return told
+
+
+def _stripped(name: Ints, low: int, high: int, opening: Ints) -> tuple[int, int]:
+    """What of a segment is left without the openings at either end."""
+    n = len(opening)
+    while high - low >= n and alike(name[low : low + n], opening):
+        low += n
+    while high - low >= n and alike(name[high - n : high], opening):
+        high -= n
+    return (low, low) if high - low <= n // 10 else (low, high)
+
+
+def _filled(told: Ints, name: Ints, segment: Ints) -> Ints:
+    """Directions of all units: what is open goes with the known ones around it in its segment."""
+    at = np.arange(len(told))
+    known = told != NONE
+    left = np.maximum.accumulate(np.where(known, at, -1))
+    right = np.minimum.accumulate(np.where(known, at, len(told))[::-1])[::-1]
+    has_left = (left >= 0) & (segment[left] == segment)
+    safe = np.minimum(right, len(told) - 1)
+    has_right = (right < len(told)) & (segment[safe] == segment)
+    by_left = np.where(has_left, told[left], NONE)
+    by_right = np.where(has_right, told[safe], NONE)
+    sure = (by_left == by_right) & has_left
+    result = np.where(sure, by_left, told)
+    lean = _leaning(result, name)
+    by_left = np.where(has_left, by_left, np.where(by_right == BACKWARD, FORWARD, by_right))
+    by_right = np.where(has_right, by_right, np.where(by_left == BACKWARD, FORWARD, by_left))
+    agreed = (result == NONE) & (by_left == by_right)
+    result[agreed] = by_left[agreed]
+    open_units = result == NONE
+    edge = np.diff(np.concatenate(([False], open_units, [False])).astype(np.int8))
+    edge_at = zip(np.flatnonzero(edge == 1).tolist(), np.flatnonzero(edge == -1).tolist(), strict=True)
+    for a, b in edge_at:
+        _settle(result, lean, segment, a, b, (by_left, by_right, has_left, has_right))
+    return result
+
+
+def _leaning(told: Ints, name: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """For each unit how much its name leans to forwards, by where it stands when that is known; in -1 ... 1."""
+    most = int(name.max(initial=0)) + 1
+    forward = np.bincount(name[told == FORWARD], minlength=most)
+    backward = np.bincount(name[told == BACKWARD], minlength=most)
+    lean: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = (forward - backward) / np.maximum(forward + backward, 1)
+    return lean[name]
+
+
+_Sides = tuple[Ints, Ints, Bools, Bools]
+
+
+def _settle(
+    result: Ints,
+    lean: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    segment: Ints,
+    low: int,
+    high: int,
+    sides: _Sides,
+) -> None:
+    """Put the border inside a stretch of open units [low, high) where the names fit best."""
+    by_left, by_right, has_left, has_right = sides
+    for a, b in _within(segment, low, high):
+        before, after = int(by_left[a]), int(by_right[a])
+        if before == NONE:  # nothing in the whole segment is known
+            result[a:b] = FORWARD if lean[a:b].sum() >= 0 else BACKWARD
+            continue
+        sign = 1 if before == FORWARD else -1
+        gain = sign * np.concatenate(([0.0], np.cumsum(lean[a:b])))
+        best = np.flatnonzero(gain >= gain.max() - 1e-9)
+        border = a + int(best[-1] if has_left[a] and (before == FORWARD or not has_right[a]) else best[0])
+        result[a:border], result[border:b] = before, after
+
+
+def _within(segment: Ints, low: int, high: int) -> list[tuple[int, int]]:
+    """[low, high) cut at the borders of segments."""
+    edges = [low, *(low + 1 + np.flatnonzero(np.diff(segment[low:high]))).tolist(), high]
+    return list(zip(edges[:-1], edges[1:], strict=True))

@@ -1,0 +1,274 @@
+"""Forwards and backwards from nothing but kernels and messages, where no label and no number stands.
+
+The moments at which a rank posts its messages cut its kernels into segments; `directions` tells
+forward from backward kernels. What recurs as a string of kernels is an action: strings that stand
+together without a message between them are told apart by standing alone elsewhere, and a cut
+inside a string that recurs whole is none. Where there are two strings of backward kernels for
+every forward, they are input gradients and weight gradients.
+
+What does not make sense as a pipeline gives no actions at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bubblescope.model.actions import Kind
+from bubblescope.model.columns import Ints, Times
+from bubblescope.model.trace import RankTrace
+from bubblescope.reconstruct.autograd import Blocks
+from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.directions import BACKWARD, FORWARD, directions
+from bubblescope.reconstruct.ranges import NONE
+from bubblescope.reconstruct.recompute import runs, with_recomputation
+from bubblescope.reconstruct.strings import alike, equal_parts, grouped, parse
+from bubblescope.reconstruct.units import NO_HOST, Units
+
+__all__ = ["find_blocks", "gaps_at_messages"]
+
+_STRAY = 0.05
+"""A run shorter than this share of the usual one is no action."""
+
+_SPLIT = 1.3
+"""Backward pieces a forward, from which on backwards are taken to be split."""
+
+_APART = 0.34
+"""Two strings that share less than this of their names do different things."""
+
+_BALANCED = 0.1
+"""Share by which forwards and backwards may differ in number: a recording begins and ends anywhere."""
+
+_MOST_DISTINCT = 500
+"""Distinct strings of kernels, above which nothing recurs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One action: units [first, last), its step, its direction, and which of the recurring strings it is."""
+
+    first: int
+    last: int
+    step: int
+    direction: int
+    base: int
+
+
+def gaps_at_messages(work: Units, talk: Talk) -> Times:
+    """Where no launch is recorded: moments on the GPU at which a message parts two units, sorted.
+
+    A send begins behind the action that made it, and a receive ends before the one that awaits it. The same
+    moment inside a unit says nothing.
+    """
+    ops = np.array([call.op for call in talk.calls], object)[talk.row] if len(talk.row) else np.empty(0, object)
+    moments = np.sort(np.concatenate((talk.units.start[ops != "recv"], talk.units.end[ops != "send"])))
+    if not len(work):
+        return moments[:0]
+    reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(work.end)))
+    between: Times = moments[reach[np.searchsorted(work.start, moments)] <= moments]
+    return between
+
+
+def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, trains: bool) -> Blocks:
+    """The forwards and backwards of a rank; none where its kernels make no pipeline.
+
+    Args:
+        trace: the rank's trace.
+        work: units without the optimizer's, in host order.
+        cuts: moments of pipeline messages, sorted.
+        fences: moments at which steps or optimizers begin or end, sorted.
+        trains: whether an optimizer ran.
+    """
+    work = work.take(work.host != NO_HOST)
+    if len(work) < 2 or not len(cuts):
+        return Blocks.empty()
+    step = np.searchsorted(fences, work.host, "right")
+    segment = np.searchsorted(np.sort(np.concatenate((cuts, fences))), work.host, "right")
+    took = work.end - work.start
+    direction = directions(trace, work, segment, step, trains=trains)
+    direction = with_recomputation(direction, work.name, segment, took)
+    edges = _joined(_absorbed(direction, segment), direction, work.name, step)
+    pieces, bases = _pieces(edges, direction, work.name, step)
+    kinds = _kinds(pieces, bases)
+    return _assembled(pieces, kinds, work.host) if kinds is not None else Blocks.empty()
+
+
+def _absorbed(direction: Ints, segment: Ints) -> Ints:
+    """Edges of runs; a stray one goes with its neighbour in the same segment."""
+    edges = runs(direction, segment)
+    length = np.diff(edges)
+    usual = float(np.sort(length)[np.searchsorted(np.cumsum(np.sort(length)), len(direction) / 2)])
+    for k in np.flatnonzero(length < _STRAY * usual).tolist():
+        a, b = int(edges[k]), int(edges[k + 1])
+        if a > 0 and segment[a - 1] == segment[a]:
+            direction[a:b] = direction[a - 1]
+        elif b < len(direction) and segment[b] == segment[a]:
+            direction[a:b] = direction[b]
+    return runs(direction, segment)
+
+
+def _joined(edges: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
+    """Edges of runs, without those that cut a string which more often stands whole."""
+    for _ in range(3):
+        spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+        group, leaders = grouped([name[a:b] for a, b in spans])
+        if len(leaders) < 2 or len(leaders) > _MOST_DISTINCT:
+            return edges
+        count = np.bincount(group)
+        rare = count[group] < np.median(count[group])
+        drop = set[int]()
+        for k in np.flatnonzero(rare[:-1] & rare[1:]).tolist():
+            a, b, c = spans[k][0], spans[k][1], spans[k + 1][1]
+            if a in drop or direction[a] != direction[b] or step[a] != step[b]:
+                continue
+            limit = max(count[group[k]], count[group[k + 1]])
+            if any(count[g] > limit and alike(name[a:c], whole) for g, whole in enumerate(leaders)):
+                drop.add(b)
+        if not drop:
+            return edges
+        edges = edges[~np.isin(edges, list(drop))]
+    return edges
+
+
+def _pieces(edges: Ints, direction: Ints, name: Ints, step: Ints) -> tuple[list[_Piece], list[Ints]]:
+    """Runs cut into what recurs in each direction, in order."""
+    pieces, bases = list[_Piece](), list[Ints]()
+    spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    for way in (FORWARD, BACKWARD):
+        mine = [(a, b) for a, b in spans if direction[a] == way]
+        if not mine:
+            continue
+        group, leaders = grouped([name[a:b] for a, b in mine])
+        if len(leaders) > _MOST_DISTINCT:
+            return [], []
+        known, cut = _bases(leaders, np.bincount(group), split=way == BACKWARD)
+        for (a, b), g in zip(mine, group.tolist(), strict=True):
+            at = a
+            for end, base in cut[g] if len(cut[g]) == 1 else parse(name[a:b], known) or cut[g]:
+                last = a + end if len(cut[g]) > 1 else b
+                pieces.append(_Piece(at, min(last, b), int(step[a]), way, len(bases) + base))
+                at = min(last, b)
+        bases += known
+    pieces.sort(key=lambda piece: piece.first)
+    return _evened(pieces, name), bases
+
+
+_Cut = list[tuple[int, int]]  # end and base of each part of a string
+
+
+def _bases(leaders: list[Ints], count: Ints, *, split: bool) -> tuple[list[Ints], list[_Cut]]:
+    """Strings that are no repetition of others, shortest first; and how each string is made of them.
+
+    With `split`, what a known string leaves of another is a string too, if the two share hardly a name:
+    input gradients may stand alone, and weight gradients only behind them.
+    """
+    usual = float(np.average([len(leader) for leader in leaders], weights=count))
+    known, cut = list[Ints](), [list[tuple[int, int]]() for _ in leaders]
+    for g in sorted(range(len(leaders)), key=lambda g: (len(leaders[g]), -count[g])):
+        string = leaders[g]
+        parts = parse(string, [base for base in known if len(base) >= _STRAY * usual])
+        if parts is None and split:
+            rest = _rest(string, known)
+            if rest is not None:
+                known.append(rest)
+                parts = parse(string, known)
+        if parts is None or len(parts) < 2:
+            known.append(string)
+            parts = [(len(string), len(known) - 1)]
+        else:
+            parts = parse(string, known)
+        cut[g] = parts or [(len(string), len(known) - 1)]
+    return known, cut
+
+
+def _rest(string: Ints, known: list[Ints]) -> Ints | None:
+    """What a known string leaves of one that begins or ends with it."""
+    for base in sorted(known, key=len, reverse=True):
+        n = len(base)
+        if len(string) < 1.3 * n:
+            continue
+        rest = string[n:] if alike(string[:n], base) else string[:-n] if alike(string[-n:], base) else None
+        if rest is None:
+            continue
+        if _shared(set(rest.tolist()), set(base.tolist())) < _APART:
+            whole = next((k for k in range(8, 1, -1) if (ends := equal_parts(rest, k)) and ends[0] > 0.3 * n), 1)
+            return rest[: round(len(rest) / whole)] if 0.3 * n < len(rest) / whole else None
+    return None
+
+
+def _shared(a: set[int], b: set[int]) -> float:
+    """The share of names that two strings have in common."""
+    return len(a & b) / len(a | b)
+
+
+def _evened(pieces: list[_Piece], name: Ints) -> list[_Piece]:
+    """Pieces, with a step's only forward or backward cut up where the step has several of the other."""
+    by_step: dict[int, tuple[list[_Piece], list[_Piece]]] = {}
+    for piece in pieces:
+        by_step.setdefault(piece.step, ([], []))[piece.direction].append(piece)
+    result = list[_Piece]()
+    for forwards, backwards in by_step.values():
+        for mine, other in ((forwards, backwards), (backwards, forwards)):
+            only = mine[0] if len(mine) == 1 else None
+            ends = equal_parts(name[only.first : only.last], len(other)) if only is not None else None
+            if only is None or ends is None:
+                result += mine
+                continue
+            starts = [0, *ends[:-1]]
+            result += [
+                _Piece(only.first + a, only.first + b, only.step, only.direction, only.base)
+                for a, b in zip(starts, ends, strict=True)
+            ]
+    return sorted(result, key=lambda piece: piece.first)
+
+
+def _kinds(pieces: list[_Piece], bases: list[Ints]) -> list[Kind] | None:
+    """The kind of each piece, or None where their numbers make no pipeline."""
+    forwards = sum(piece.direction == FORWARD for piece in pieces)
+    backwards = len(pieces) - forwards
+    if forwards < 2:
+        return None
+    of_base = dict.fromkeys(range(len(bases)), Kind.B)
+    if backwards > _SPLIT * forwards:
+        split = _split_kinds(pieces, bases)
+        if split is None:
+            return None
+        of_base |= split
+    kinds = [Kind.F if piece.direction == FORWARD else of_base[piece.base] for piece in pieces]
+    count = [kinds.count(kind) for kind in (Kind.F, Kind.B, Kind.I, Kind.W)]
+    made = count[Kind.B] + count[Kind.I]
+    slack = max(1.0, _BALANCED * forwards) + _cut_steps(pieces)
+    sensible = not backwards or (abs(made - forwards) <= slack and abs(count[Kind.I] - count[Kind.W]) <= slack)
+    return kinds if sensible else None
+
+
+def _cut_steps(pieces: list[_Piece]) -> int:
+    """By how much the first and last step differ from whole ones: a recording begins and ends anywhere."""
+    steps = sorted({piece.step for piece in pieces})
+    outer = {steps[0], steps[-1]} if len(steps) > 2 else set()
+    ways = [piece.direction for piece in pieces if piece.step in outer]
+    return abs(ways.count(FORWARD) - ways.count(BACKWARD))
+
+
+def _split_kinds(pieces: list[_Piece], bases: list[Ints]) -> dict[int, Kind] | None:
+    """I, W or B for each string of backward kernels: the first one to run is an I, what differs from it a W."""
+    order = [piece.base for piece in pieces if piece.direction == BACKWARD]
+    names = {base: set(bases[base].tolist()) for base in dict.fromkeys(order)}
+    inputs = names[order[0]]
+    others = [base for base in order if _shared(names[base], inputs) < _APART]
+    if not others:
+        return None
+    weights = names[max(set(others), key=others.count)]
+    result = dict[int, Kind]()
+    for base, held in names.items():
+        mine, theirs = len(held & inputs) / len(held), len(held & weights) / len(held)
+        result[base] = Kind.B if min(mine, theirs) > _APART else Kind.I if mine >= theirs else Kind.W
+    return result
+
+
+def _assembled(pieces: list[_Piece], kinds: list[Kind], host: Times) -> Blocks:
+    """Blocks in time order; which backward belongs to which forward nothing tells."""
+    first = np.array([piece.first for piece in pieces])
+    last = np.array([piece.last for piece in pieces]) - 1
+    return Blocks(host[first], host[last], np.array(kinds), np.full(len(pieces), NONE))

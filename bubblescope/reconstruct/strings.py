@@ -1,0 +1,140 @@
+"""Strings of kernel names: which are alike, which are made of others, and where one turns into another.
+
+Kernels of one layer vary a little (autotuned variants, an extra copy), so that two strings are alike
+when they hold nearly the same names, whatever their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bubblescope.model.columns import Ints, Times
+
+__all__ = ["alike", "equal_parts", "grouped", "parse", "turn"]
+
+TOLERANCE = 0.1
+"""Share of the kernels of a string in which one alike may differ."""
+
+BACKWARD_TO_FORWARD = 2
+"""How much longer a backward takes than its forward, where nothing else tells them apart."""
+
+
+def alike(a: Ints, b: Ints) -> bool:
+    """Whether two strings hold nearly the same names."""
+    if len(a) == len(b) and np.array_equal(a, b):
+        return True
+    least = min(len(a), len(b))
+    if abs(len(a) - len(b)) > TOLERANCE * least or not least:
+        return False
+    return difference(a, b) <= 2 * TOLERANCE * least
+
+
+def difference(a: Ints, b: Ints) -> int:
+    """How many names stand in one string and not in the other, counting each as often as it stands."""
+    low = min(int(a.min()), int(b.min()))
+    most = max(int(a.max()), int(b.max())) - low + 1
+    return int(np.abs(np.bincount(a - low, minlength=most) - np.bincount(b - low, minlength=most)).sum())
+
+
+def grouped(strings: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
+    """The group of each string, and the most frequent string of each group; alike ones share a group."""
+    exact: dict[bytes, list[int]] = {}
+    for i, string in enumerate(strings):
+        exact.setdefault(np.ascontiguousarray(string).tobytes(), []).append(i)
+    leaders: list[Ints] = []
+    by_length: dict[int, list[int]] = {}
+    group = np.empty(len(strings), np.int64)
+    for rows in sorted(exact.values(), key=lambda rows: -len(rows)):
+        string = strings[rows[0]]
+        reach = int(TOLERANCE * len(string)) + 1
+        near = (g for n in range(len(string) - reach, len(string) + reach + 1) for g in by_length.get(n, ()))
+        found = next((g for g in near if alike(leaders[g], string)), None)
+        if found is None:
+            found = len(leaders)
+            leaders.append(string)
+            by_length.setdefault(len(string), []).append(found)
+        group[rows] = found
+    return group, leaders
+
+
+def parse(string: Ints, bases: Sequence[Ints]) -> list[tuple[int, int]] | None:
+    """Cut a string into pieces, each alike one of the bases: (end, base) of each; None where it is not made of them.
+
+    A rest shorter than a tenth of the last base goes with it.
+    """
+    at, found = 0, list[tuple[int, int]]()
+    while at < len(string):
+        fits = [
+            (difference(string[at : at + len(base)], base), -len(base), k)
+            for k, base in enumerate(bases)
+            if alike(string[at : at + len(base)], base)
+        ]
+        if not fits:
+            if found and len(string) - at <= max(1, TOLERANCE * len(bases[found[-1][1]])):
+                found[-1] = (len(string), found[-1][1])
+                return found
+            return None
+        _, _, k = min(fits)
+        at = _end(string, at, bases[k], bases)
+        found.append((at, k))
+    return found
+
+
+def _end(string: Ints, at: int, base: Ints, bases: Sequence[Ints]) -> int:
+    """Where a piece that begins at `at` and is alike `base` ends: what follows begins as a base does."""
+    end = min(at + len(base), len(string))
+    slack = int(TOLERANCE * len(base))
+    openings = {int(other[0]) for other in bases}
+    for shift in sorted(range(-slack, slack + 1), key=abs):
+        moved = end + shift
+        if moved == len(string) or (at < moved < len(string) and int(string[moved]) in openings):
+            if shift == 0 or difference(string[at:moved], base) < difference(string[at:end], base):
+                return moved
+    return end
+
+
+def equal_parts(string: Ints, count: int) -> list[int] | None:
+    """Ends of `count` parts that are alike, or None."""
+    if count < 2 or len(string) < count:
+        return None
+    ends = [round(len(string) * (k + 1) / count) for k in range(count)]
+    parts = [string[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+    return ends if all(alike(parts[0], part) for part in parts[1:]) else None
+
+
+def turn(string: Ints, took: Times) -> int:
+    """Where a forward turns into its backward: the names before and after differ most there.
+
+    Of places that are as good the one is taken that gives the backward twice the time of the forward.
+    """
+    n = len(string)
+    if n < 2:
+        return n
+    names, code = np.unique(string, return_inverse=True)
+    code = code.reshape(-1)
+    total = np.bincount(code)
+    before = np.zeros(len(names))
+    apart = np.zeros(n + 1)
+    # Of each name the smaller part lies on the wrong side; walk the border and keep the sum.
+    wrong = 0.0
+    side = np.zeros(n + 1)
+    for i, c in enumerate(code.tolist()):
+        wrong -= min(before[c], total[c] - before[c])
+        before[c] += 1
+        wrong += min(before[c], total[c] - before[c])
+        side[i + 1] = wrong
+    apart = side[1:n]
+    if not len(apart):
+        return n
+    # A border at either end puts nothing on a wrong side, and says nothing: both sides must hold a share.
+    time = np.cumsum(took)
+    share = time[:-1] / max(int(time[-1]), 1)
+    inner = (share > 0.1) & (share < 0.7)
+    if not inner.any():
+        inner[:] = True
+    best = apart[inner].min()
+    candidates = np.flatnonzero(inner & (apart <= best + 1e-9))
+    wanted = 1 / (1 + BACKWARD_TO_FORWARD)
+    return int(candidates[np.abs(share[candidates] - wanted).argmin()]) + 1
