@@ -27,6 +27,9 @@ _FORWARD_WORD = r"(?i).*(fwd|fprop|forward|_fw_)"
 _ENOUGH = 0.02
 """Share of the units that must carry a word, for words to decide."""
 
+_LEAST = 0.8
+"""Backwards take no less time than this share of the forwards."""
+
 
 def directions(trace: RankTrace, work: Units, segment: Ints, step: Ints, *, trains: bool) -> Ints:
     """FORWARD or BACKWARD for each unit.
@@ -90,6 +93,18 @@ def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Ints, *, trains:
             at = a + turn(string, took[a:b])
             told[a:at], told[at:b] = FORWARD, BACKWARD
         return told
+    _by_opening(told, name, edges, opening)
+    if took[told == BACKWARD].sum() < _LEAST * took[told == FORWARD].sum():
+        # The last stage begins with a forward and its backward, and what else there is are weight gradients.
+        start = int(edges[np.flatnonzero(group == group[first[0]])[0]])
+        forward = opening[: turn(opening, took[start : start + len(opening)])]
+        _by_opening(told, name, edges, forward)
+    return told
+
+
+def _by_opening(told: Ints, name: Ints, edges: Ints, opening: Ints) -> None:
+    """Tell segments apart by the string that a step begins with, a forward."""
+    told[:] = NONE
     known = np.zeros(int(name.max()) + 1, bool)
     known[opening] = True
     for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
@@ -100,7 +115,6 @@ def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Ints, *, trains:
             told[low:high] = FORWARD  # another chunk's
         else:
             told[low:high][new] = BACKWARD
-    return told
 
 
 def _stripped(name: Ints, low: int, high: int, opening: Ints) -> tuple[int, int]:

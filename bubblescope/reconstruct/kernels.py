@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Ints, Times
+from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct.autograd import Blocks
 from bubblescope.reconstruct.calls import Talk
@@ -24,7 +24,7 @@ from bubblescope.reconstruct.directions import BACKWARD, FORWARD, directions
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.recompute import runs, with_recomputation
 from bubblescope.reconstruct.strings import alike, equal_parts, grouped, parse
-from bubblescope.reconstruct.units import NO_HOST, Units
+from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
 __all__ = ["find_blocks", "gaps_at_messages"]
 
@@ -39,6 +39,10 @@ _APART = 0.34
 
 _BALANCED = 0.1
 """Share by which forwards and backwards may differ in number: a recording begins and ends anywhere."""
+
+_WEIGHT_WORD, _INPUT_WORD = r"(?i).*(wgrad|grad_?(weight|bias))", r"(?i).*(dgrad|bwd|backward|grad_?input)"
+_SEVERAL = 2
+"""Kernels with such a word that a whole stage has at least."""
 
 _MOST_DISTINCT = 500
 """Distinct strings of kernels, above which nothing recurs."""
@@ -58,11 +62,11 @@ class _Piece:
 def gaps_at_messages(work: Units, talk: Talk) -> Times:
     """Where no launch is recorded: moments on the GPU at which a message parts two units, sorted.
 
-    A send begins behind the action that made it, and a receive ends before the one that awaits it. The same
-    moment inside a unit says nothing.
+    A message begins behind the work that was asked for before it was posted, and a receive ends before the action
+    that awaits it. The same moment inside a unit says nothing.
     """
     ops = np.array([call.op for call in talk.calls], object)[talk.row] if len(talk.row) else np.empty(0, object)
-    moments = np.sort(np.concatenate((talk.units.start[ops != "recv"], talk.units.end[ops != "send"])))
+    moments = np.sort(np.concatenate((talk.units.start, talk.units.end[ops != "send"])))
     if not len(work):
         return moments[:0]
     reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(work.end)))
@@ -90,6 +94,7 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     direction = with_recomputation(direction, work.name, segment, took)
     edges = _joined(_absorbed(direction, segment), direction, work.name, step)
     pieces, bases = _pieces(edges, direction, work.name, step)
+    pieces, bases = _put_off(pieces, bases, matching(trace.names, _WEIGHT_WORD), matching(trace.names, _INPUT_WORD))
     kinds = _kinds(pieces, bases)
     return _assembled(pieces, kinds, work.host) if kinds is not None else Blocks.empty()
 
@@ -241,6 +246,32 @@ def _kinds(pieces: list[_Piece], bases: list[Ints]) -> list[Kind] | None:
     slack = max(1.0, _BALANCED * forwards) + _cut_steps(pieces)
     sensible = not backwards or (abs(made - forwards) <= slack and abs(count[Kind.I] - count[Kind.W]) <= slack)
     return kinds if sensible else None
+
+
+def _put_off(
+    pieces: list[_Piece], bases: list[Ints], weight: Bools, inputs: Bools
+) -> tuple[list[_Piece], list[Ints]]:
+    """Pieces, with a backward cut where its words say that all weight gradients come last.
+
+    On the first stage nothing is sent between the two. A backward that is not split takes turns.
+    """
+    result, bases, cuts = list[_Piece](), list(bases), dict[int, tuple[int, int, int]]()
+    for base in {piece.base for piece in pieces if piece.direction == BACKWARD}:
+        string = bases[base]
+        late = np.flatnonzero(weight[string])
+        if len(late) >= _SEVERAL and np.sum(inputs[string[: late[0]]]) >= _SEVERAL and not inputs[string[late[0] :]].any():
+            at = int(late[0])
+            cuts[base] = at, len(bases), len(bases) + 1
+            bases += [string[:at], string[at:]]
+    for piece in pieces:
+        if piece.base not in cuts or piece.last - piece.first != len(bases[piece.base]):
+            result.append(piece)
+            continue
+        at, first, second = cuts[piece.base]
+        middle = piece.first + at
+        result.append(_Piece(piece.first, middle, piece.step, BACKWARD, first))
+        result.append(_Piece(middle, piece.last, piece.step, BACKWARD, second))
+    return result, bases
 
 
 def _cut_steps(pieces: list[_Piece]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bubblescope.model.columns import Ints, Times
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD
-from bubblescope.reconstruct.strings import alike, equal_parts, grouped
+from bubblescope.reconstruct.strings import alike, equal_parts, grouped, simple
 
 __all__ = ["runs", "with_recomputation"]
 
@@ -36,28 +36,25 @@ def with_recomputation(direction: Ints, name: Ints, segment: Ints, took: Times) 
     direction = _inner(direction, segment)
     edges = runs(direction, segment)
     ahead = [
-        (a, b, c)
-        for (a, b), c in zip(pairwise(edges[:-1].tolist()), edges[2:].tolist(), strict=True)
+        (a, b)
+        for a, b in pairwise(edges[:-1].tolist())
         if direction[a] == FORWARD and direction[b] == BACKWARD and segment[a] == segment[b]
     ]
-    alone = set(edges[:-1][direction[edges[:-1]] == FORWARD].tolist()) - {a for a, *_ in ahead}
-    if not ahead or not _all_preceded(edges, direction, name, {b for _, b, _ in ahead}):
+    alone = set(edges[:-1][direction[edges[:-1]] == FORWARD].tolist()) - {a for a, _ in ahead}
+    if not ahead or not _all_preceded(edges, direction, name, {b for _, b in ahead}):
         return direction
     ends = dict(pairwise(edges.tolist()))
-    single = [name[a : ends[a]] for a in sorted(alone)]
-    _, wholes = grouped(single) if single else (None, [])
-    strings = [name[a:b] for a, b, _ in ahead]
+    wholes = simple([name[a : ends[a]] for a in sorted(alone)])
+    strings = [name[a:b] for a, b in ahead]
     group, leaders = grouped(strings)
     shortest = min(leaders, key=len)
     if len(leaders) > 1 and all(alike(leader[-len(shortest) :], shortest) for leader in leaders):
         wholes = [*wholes, shortest]
     result = direction.copy()
-    time = np.concatenate(([0], np.cumsum(took)))
+    ratio = took[direction == BACKWARD].sum() / max(1, took[direction == FORWARD].sum())
     for number, leader in enumerate(leaders):
-        mine = [ahead[i] for i in np.flatnonzero(group == number)]
-        ratio = sum(time[c] - time[b] for _, b, c in mine) / max(1, sum(time[b] - time[a] for a, b, _ in mine))
         again = _computed_again(leader, wholes, ratio)
-        for a, b, _ in mine:
+        for a, b in (ahead[i] for i in np.flatnonzero(group == number)):
             begin = a if again == len(leader) else max(a, b - again)
             result[begin:b] = BACKWARD
     return result
@@ -94,7 +91,7 @@ def _all_preceded(edges: Ints, direction: Ints, name: Ints, preceded: set[int]) 
 def _computed_again(leader: Ints, wholes: list[Ints], ratio: float) -> int:
     """How many kernels at the end of a run before a backward are the forward run again.
 
-    `ratio` is the time of the backward over that of the run.
+    `ratio` is the time of all backwards over that of all runs of forward kernels.
     """
     if any(alike(leader, whole) for whole in wholes):
         return len(leader)

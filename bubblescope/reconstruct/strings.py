@@ -12,7 +12,7 @@ import numpy as np
 
 from bubblescope.model.columns import Ints, Times
 
-__all__ = ["alike", "equal_parts", "grouped", "parse", "turn"]
+__all__ = ["alike", "equal_parts", "grouped", "parse", "simple", "turn"]
 
 TOLERANCE = 0.1
 """Share of the kernels of a string in which one alike may differ."""
@@ -57,6 +57,15 @@ def grouped(strings: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
             by_length.setdefault(len(string), []).append(found)
         group[rows] = found
     return group, leaders
+
+
+def simple(strings: Sequence[Ints]) -> list[Ints]:
+    """The different strings, shortest first, without those that are made of others."""
+    found = list[Ints]()
+    for string in sorted(grouped(strings)[1], key=len):
+        if parse(string, found) is None:
+            found.append(string)
+    return found
 
 
 def parse(string: Ints, bases: Sequence[Ints]) -> list[tuple[int, int]] | None:
