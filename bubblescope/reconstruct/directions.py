@@ -17,6 +17,8 @@ from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.strings import alike, grouped, turn
 from bubblescope.reconstruct.units import Units, matching
 
+Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
 __all__ = ["BACKWARD", "FORWARD", "directions"]
 
 FORWARD, BACKWARD = 0, 1
@@ -115,6 +117,15 @@ def _by_opening(told: Ints, name: Ints, edges: Ints, opening: Ints) -> None:
             told[low:high] = FORWARD  # another chunk's
         else:
             told[low:high][new] = BACKWARD
+            _mark_long(told[low:high], ~new, 0.8 * len(opening))
+
+
+def _mark_long(told: Ints, held: Bools, least: float) -> None:
+    """Forwards are where at least so many names in a row are known from one."""
+    edge = np.diff(np.concatenate(([False], held, [False])).astype(np.int8))
+    for a, b in zip(np.flatnonzero(edge == 1).tolist(), np.flatnonzero(edge == -1).tolist(), strict=True):
+        if b - a >= least:
+            told[a:b] = FORWARD
 
 
 def _stripped(name: Ints, low: int, high: int, opening: Ints) -> tuple[int, int]:
@@ -140,7 +151,8 @@ def _filled(told: Ints, name: Ints, segment: Ints) -> Ints:
     by_right = np.where(has_right, told[safe], NONE)
     sure = (by_left == by_right) & has_left
     result = np.where(sure, by_left, told)
-    lean = _leaning(result, name)
+    one_sided = np.where(has_left & has_right, NONE, np.where(has_left, by_left, by_right))
+    lean = _leaning(result, np.where(result == NONE, one_sided, NONE), name)
     by_left = np.where(has_left, by_left, np.where(by_right == BACKWARD, FORWARD, by_right))
     by_right = np.where(has_right, by_right, np.where(by_left == BACKWARD, FORWARD, by_left))
     agreed = (result == NONE) & (by_left == by_right)
@@ -153,13 +165,20 @@ def _filled(told: Ints, name: Ints, segment: Ints) -> Ints:
     return result
 
 
-def _leaning(told: Ints, name: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """For each unit how much its name leans to forwards, by where it stands when that is known; in -1 ... 1."""
+def _leaning(sure: Ints, likely: Ints, name: Ints) -> Floats:
+    """For each unit how much its name leans to forwards, in -1 ... 1.
+
+    It is where the name stands between known units that counts, and only without that where it stands beside one.
+    """
     most = int(name.max(initial=0)) + 1
-    forward = np.bincount(name[told == FORWARD], minlength=most)
-    backward = np.bincount(name[told == BACKWARD], minlength=most)
-    lean: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = (forward - backward) / np.maximum(forward + backward, 1)
-    return lean[name]
+    lean = np.zeros(most)
+    for told in (likely, sure):
+        forward = np.bincount(name[told == FORWARD], minlength=most)
+        backward = np.bincount(name[told == BACKWARD], minlength=most)
+        seen = forward + backward > 0
+        lean[seen] = (forward[seen] - backward[seen]) / (forward[seen] + backward[seen])
+    result: Floats = lean[name]
+    return result
 
 
 _Sides = tuple[Ints, Ints, Bools, Bools]
@@ -167,7 +186,7 @@ _Sides = tuple[Ints, Ints, Bools, Bools]
 
 def _settle(
     result: Ints,
-    lean: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    lean: Floats,
     segment: Ints,
     low: int,
     high: int,

@@ -31,11 +31,17 @@ __all__ = ["find_blocks", "gaps_at_messages"]
 _STRAY = 0.05
 """A run shorter than this share of the usual one is no action."""
 
+_RARE = 0.2
+"""A string that occurs less often than this share of another is an exception beside it."""
+
 _SPLIT = 1.3
 """Backward pieces a forward, from which on backwards are taken to be split."""
 
 _APART = 0.34
 """Two strings that share less than this of their names do different things."""
+
+_MIXED = 0.2
+"""A string does both where it has more than this share of the names of either."""
 
 _BALANCED = 0.1
 """Share by which forwards and backwards may differ in number: a recording begins and ends anywhere."""
@@ -91,6 +97,7 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     segment = np.searchsorted(np.sort(np.concatenate((cuts, fences))), work.host, "right")
     took = work.end - work.start
     direction = directions(trace, work, segment, step, trains=trains)
+    segment = _mended(segment, direction, work.name, step)
     direction = with_recomputation(direction, work.name, segment, took)
     edges = _joined(_absorbed(direction, segment), direction, work.name, step)
     pieces, bases = _pieces(edges, direction, work.name, step)
@@ -111,6 +118,26 @@ def _absorbed(direction: Ints, segment: Ints) -> Ints:
         elif b < len(direction) and segment[b] == segment[a]:
             direction[a:b] = direction[b]
     return runs(direction, segment)
+
+
+def _mended(segment: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
+    """The same segments, without cuts inside what more often stands whole: a forward, or one and its backward."""
+    edges = runs(direction, segment)
+    dropped = np.setdiff1d(edges, _joined(edges, direction, name, step))
+    keep = np.diff(segment, prepend=segment[0]) != 0
+    keep[dropped] = False
+    segment = np.cumsum(keep)
+    edges = np.concatenate(([0], 1 + np.flatnonzero(np.diff(segment)), [len(segment)]))
+    spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    group, leaders = grouped([name[a:b] for a, b in spans])
+    if len(leaders) > _MOST_DISTINCT:
+        return segment
+    count = np.bincount(group)
+    for (a, b), (_, c), g in zip(spans[:-1], spans[1:], group[1:].tolist(), strict=True):
+        if direction[b - 1] == FORWARD and direction[b] == BACKWARD and step[a] == step[b]:
+            whole = (k for k, leader in enumerate(leaders) if count[k] * _RARE > count[g] and alike(name[a:c], leader))
+            keep[b] &= next(whole, None) is None
+    return np.cumsum(keep)
 
 
 def _joined(edges: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
@@ -261,6 +288,8 @@ def _put_off(
         late = np.flatnonzero(weight[string])
         if len(late) >= _SEVERAL and np.sum(inputs[string[: late[0]]]) >= _SEVERAL and not inputs[string[late[0] :]].any():
             at = int(late[0])
+            while string[at - 1] in string[at:] and string[at - 1] not in string[: at - 1]:
+                at -= 1
             cuts[base] = at, len(bases), len(bases) + 1
             bases += [string[:at], string[at:]]
     for piece in pieces:
@@ -293,8 +322,8 @@ def _split_kinds(pieces: list[_Piece], bases: list[Ints]) -> dict[int, Kind] | N
     weights = names[max(set(others), key=others.count)]
     result = dict[int, Kind]()
     for base, held in names.items():
-        mine, theirs = len(held & inputs) / len(held), len(held & weights) / len(held)
-        result[base] = Kind.B if min(mine, theirs) > _APART else Kind.I if mine >= theirs else Kind.W
+        mine, theirs = len(held & inputs - weights) / len(held), len(held & weights - inputs) / len(held)
+        result[base] = Kind.B if min(mine, theirs) > _MIXED else Kind.I if mine >= theirs else Kind.W
     return result
 
 
