@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from bubblescope.emit.job import Job
 from bubblescope.emit.run import Done
+from bubblescope.model.actions import Kind
 
 __all__ = ["Piece", "cut"]
 
 WEIGHTS = (2, 4, 3, 1)  # a matrix product, attention, another product, an activation: what a layer spends
 
 
-RECOMPUTED = 3  # a backward that runs its forward again spends one part in so many on it
+MOST_REPEATED = 0.5  # share of a backward that runs its forward again which it spends on it at most
 
 
 class Piece(NamedTuple):
@@ -33,7 +34,8 @@ def cut(job: Job, done: Done, rank: int) -> list[Piece]:
     """The kernels of an action on one rank; tensor-parallel ranks differ in when they reach the all-reduce."""
     if not job.runs_again(done.action.kind):
         return _laid(job, done.useful, done.start, rank, again=False)
-    repeated = done.useful // RECOMPUTED
+    usual = job.backward_ns * (1 - job.weight_fraction if done.action.kind == Kind.I else 1)
+    repeated = int(done.useful * min(MOST_REPEATED, job.forward_ns / max(usual, 1)))
     first = _laid(job, repeated, done.start, rank, again=True)
     return first + _laid(job, done.useful - repeated, first[-1].end + job.kernel_gap_ns, rank, again=False)
 

@@ -23,7 +23,7 @@ from bubblescope.reconstruct.calls import Talk
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD, directions
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.recompute import runs, with_recomputation
-from bubblescope.reconstruct.strings import alike, equal_parts, grouped, parse
+from bubblescope.reconstruct.strings import alike, border, equal_parts, grouped, parse
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
 __all__ = ["find_blocks", "gaps_at_messages"]
@@ -278,29 +278,41 @@ def _kinds(pieces: list[_Piece], bases: list[Ints]) -> list[Kind] | None:
 def _put_off(
     pieces: list[_Piece], bases: list[Ints], weight: Bools, inputs: Bools
 ) -> tuple[list[_Piece], list[Ints]]:
-    """Pieces, with a backward cut where its words say that all weight gradients come last.
+    """Pieces, with a backward cut where all its weight gradients come last: on the first stage nothing is sent between.
 
-    On the first stage nothing is sent between the two. A backward that is not split takes turns.
+    `weight` and `inputs` say of each name whether its words tell that it makes such gradients.
     """
-    result, bases, cuts = list[_Piece](), list(bases), dict[int, tuple[int, int, int]]()
+    result, bases, cuts = list[_Piece](), list(bases), dict[int, tuple[int, int]]()
+    forwards = [bases[base] for base in {piece.base for piece in pieces if piece.direction == FORWARD}]
+    forward = np.unique(np.concatenate(forwards)) if forwards else np.empty(0, np.int64)
+    uniform = not any(border(string) for string in forwards)
     for base in {piece.base for piece in pieces if piece.direction == BACKWARD}:
         string = bases[base]
-        late = np.flatnonzero(weight[string])
-        if len(late) >= _SEVERAL and np.sum(inputs[string[: late[0]]]) >= _SEVERAL and not inputs[string[late[0] :]].any():
-            at = int(late[0])
-            while string[at - 1] in string[at:] and string[at - 1] not in string[: at - 1]:
-                at -= 1
-            cuts[base] = at, len(bases), len(bases) + 1
+        again = int(np.argmin(np.isin(string, forward)))  # what is computed again says nothing
+        at = _by_words(string, weight, inputs) or (again + border(string[again:]) if uniform else 0)
+        if at > again:
+            cuts[base] = at, len(bases)
             bases += [string[:at], string[at:]]
     for piece in pieces:
         if piece.base not in cuts or piece.last - piece.first != len(bases[piece.base]):
             result.append(piece)
             continue
-        at, first, second = cuts[piece.base]
+        at, first = cuts[piece.base]
         middle = piece.first + at
         result.append(_Piece(piece.first, middle, piece.step, BACKWARD, first))
-        result.append(_Piece(middle, piece.last, piece.step, BACKWARD, second))
+        result.append(_Piece(middle, piece.last, piece.step, BACKWARD, first + 1))
     return result, bases
+
+
+def _by_words(string: Ints, weight: Bools, inputs: Bools) -> int:
+    """Where by their words all weight gradients begin, or 0; a backward that is not split takes turns."""
+    late = np.flatnonzero(weight[string])
+    if len(late) < _SEVERAL or np.sum(inputs[string[: late[0]]]) < _SEVERAL or inputs[string[late[0] :]].any():
+        return 0
+    at = int(late[0])
+    while string[at - 1] in string[at:] and string[at - 1] not in string[: at - 1]:
+        at -= 1
+    return at
 
 
 def _cut_steps(pieces: list[_Piece]) -> int:

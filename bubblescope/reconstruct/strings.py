@@ -12,13 +12,16 @@ import numpy as np
 
 from bubblescope.model.columns import Ints, Times
 
-__all__ = ["alike", "equal_parts", "grouped", "parse", "simple", "turn"]
+__all__ = ["alike", "border", "equal_parts", "grouped", "parse", "simple", "turn"]
 
 TOLERANCE = 0.1
 """Share of the kernels of a string in which one alike may differ."""
 
 BACKWARD_TO_FORWARD = 2
 """How much longer a backward takes than its forward, where nothing else tells them apart."""
+
+LEAST_SHARE = 0.1
+"""Share of the time of a forward and its backward that either takes at least."""
 
 
 def alike(a: Ints, b: Ints) -> bool:
@@ -113,6 +116,22 @@ def equal_parts(string: Ints, count: int) -> list[int] | None:
     return ends if all(alike(parts[0], part) for part in parts[1:]) else None
 
 
+def border(string: Ints) -> int:
+    """Where a string of several layers has wholly different names before and after, or 0.
+
+    Such a place lies in its middle half, and on both sides of it names recur.
+    """
+    n = len(string)
+    if n < 4:
+        return 0
+    misplaced = _misplaced(string)
+    inner = np.arange(n + 1)
+    for at in np.flatnonzero((misplaced == 0) & (inner >= n / 4) & (inner <= 3 * n / 4)).tolist():
+        if all(len(part) >= 2 * len(np.unique(part)) for part in (string[:at], string[at:])):
+            return int(at)
+    return 0
+
+
 def turn(string: Ints, took: Times) -> int:
     """Where a forward turns into its backward: the names before and after differ most there.
 
@@ -121,29 +140,26 @@ def turn(string: Ints, took: Times) -> int:
     n = len(string)
     if n < 2:
         return n
-    names, code = np.unique(string, return_inverse=True)
-    code = code.reshape(-1)
+    misplaced = _misplaced(string)[1:n]
+    time = np.cumsum(took)
+    share = time[:-1] / max(int(time[-1]), 1)
+    inner = (share > LEAST_SHARE) & (share < 1 - LEAST_SHARE)  # a place at either end would put all names on one side
+    if not inner.any():
+        inner[:] = True
+    best = np.flatnonzero(inner & (misplaced == misplaced[inner].min()))
+    return int(best[np.abs(share[best] - 1 / (1 + BACKWARD_TO_FORWARD)).argmin()]) + 1
+
+
+def _misplaced(string: Ints) -> Ints:
+    """For each place in a string, ends included, how many kernels stand on the side on which their name is rarer."""
+    code = np.unique(string, return_inverse=True)[1].reshape(-1)
     total = np.bincount(code)
-    before = np.zeros(len(names))
-    apart = np.zeros(n + 1)
-    # Of each name the smaller part lies on the wrong side; walk the border and keep the sum.
-    wrong = 0.0
-    side = np.zeros(n + 1)
+    before = np.zeros_like(total)
+    result = np.zeros(len(string) + 1, np.int64)
+    wrong = 0
     for i, c in enumerate(code.tolist()):
         wrong -= min(before[c], total[c] - before[c])
         before[c] += 1
         wrong += min(before[c], total[c] - before[c])
-        side[i + 1] = wrong
-    apart = side[1:n]
-    if not len(apart):
-        return n
-    # A border at either end puts nothing on a wrong side, and says nothing: both sides must hold a share.
-    time = np.cumsum(took)
-    share = time[:-1] / max(int(time[-1]), 1)
-    inner = (share > 0.1) & (share < 0.7)
-    if not inner.any():
-        inner[:] = True
-    best = apart[inner].min()
-    candidates = np.flatnonzero(inner & (apart <= best + 1e-9))
-    wanted = 1 / (1 + BACKWARD_TO_FORWARD)
-    return int(candidates[np.abs(share[candidates] - wanted).argmin()]) + 1
+        result[i + 1] = wrong
+    return result
