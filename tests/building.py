@@ -265,7 +265,7 @@ def timeline(
         steps=_block(Steps, [(s, e, n) for n, s, e in steps] or [(0, max(ends, default=0), 0)]),
         actions=_block(Actions, acts),
         work=_block(Work, [(row[0], row[1], i) for i, row in enumerate(acts)]),
-        messages=_block(Messages, [_message(*row) for row in messages]),
+        messages=_block(Messages, [(*_message(*row), i, _after(row, acts)) for i, row in enumerate(messages)]),
         collectives=_block(Collectives, shared),
         calls=calls,
         reconstruction="labels" if acts else None,
@@ -301,6 +301,11 @@ def _message(text: str, start: int, end: int, step: int = 0) -> tuple[int, ...]:
     direction = {"send": Messages.SEND, "recv": Messages.RECV, "either": Messages.EITHER}[word]
     ids = _ids(label[0]) if label else (-1, -1, -1, -1)
     return (start, end, step, direction, -1 if peer == "?" else int(peer), -1, 0, *ids)
+
+
+def _after(row: Sequence[Any], acts: Sequence[tuple[int, ...]]) -> int:
+    """The last action that began before a message did."""
+    return max((i for i, act in enumerate(acts) if act[0] < row[1]), default=-1)
 
 
 def job(

@@ -14,10 +14,10 @@ import numpy as np
 
 from bubblescope.model.actions import Action, Kind
 from bubblescope.model.columns import Columns, Ints, Times, column
-from bubblescope.model.job import Job
+from bubblescope.model.job import Job, Match
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["UNKNOWN", "Pairing", "pair", "produced"]
+__all__ = ["UNKNOWN", "Pairing", "matches", "pair", "produced"]
 
 NONE = -1
 UNKNOWN = np.iinfo(np.int64).min
@@ -36,24 +36,36 @@ class Pairing(Columns):
 
 
 def pair(job: Job) -> dict[int, Pairing]:
-    """Pair the messages of all ranks of a job."""
+    """The messages of all ranks of a job, with the times of their other halves on the job's clock."""
+    return {rank: _timed(job, match) for rank, match in (job.matches or matches(job)).items()}
+
+
+def _timed(job: Job, match: Match) -> Pairing:
+    other = np.full((2, len(match)), UNKNOWN)
+    for rank in np.unique(match.partner[match.partner >= 0]).tolist():
+        here = match.partner == rank
+        halves = job.timelines[rank].messages.take(match.row[here])
+        other[:, here] = halves.start, halves.end
+    return Pairing(match.action, other[0], other[1])
+
+
+def matches(job: Job) -> dict[int, Match]:
+    """Pair the messages of all ranks of a job; no clock has a part in it."""
     ends = {rank: _ends(job, rank) for rank in job.timelines}
     posted: dict[tuple[Key, int], tuple[int, int]] = {}
     for rank, action in ends.items():
         messages = job.timelines[rank].messages
         for row, key in _keys(job, rank, action):
-            posted[key, int(messages.direction[row])] = int(messages.start[row]), int(messages.end[row])
-    return {rank: Pairing(action, *_others(job, rank, action, posted)) for rank, action in ends.items()}
+            posted[key, int(messages.direction[row])] = rank, row
+    return {rank: Match(action, *_others(job, rank, action, posted)) for rank, action in ends.items()}
 
 
-def _others(
-    job: Job, rank: int, action: Ints, posted: Mapping[tuple[Key, int], tuple[int, int]]
-) -> tuple[Times, Times]:
+def _others(job: Job, rank: int, action: Ints, posted: Mapping[tuple[Key, int], tuple[int, int]]) -> tuple[Ints, Ints]:
     messages = job.timelines[rank].messages
-    other = np.full((2, len(messages)), UNKNOWN)
+    other = np.full((2, len(messages)), NONE)
     for row, key in _keys(job, rank, action):
         opposite = Messages.SEND + Messages.RECV - int(messages.direction[row])
-        other[:, row] = posted.get((key, opposite), (UNKNOWN, UNKNOWN))
+        other[:, row] = posted.get((key, opposite), (NONE, NONE))
     return other[0], other[1]
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from bubblescope.align import clocks, layout
+from bubblescope.align import layout
+from bubblescope.align.clocks import fit
+from bubblescope.align.follow import follow
+from bubblescope.align.links import links
+from bubblescope.align.pairs import matches
 from bubblescope.align.unnamed import chunks
-from bubblescope.model.job import Job, Plan
+from bubblescope.model.job import ClockFit, Job, Pipeline, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.placement import PLACEMENTS
 from bubblescope.model.timeline import RankTimeline
@@ -17,26 +22,54 @@ from bubblescope.model.trace import Finding
 
 __all__ = ["resolve"]
 
+Timelines = Mapping[int, RankTimeline]
 
-def resolve(timelines: Mapping[int, RankTimeline], options: Options) -> Job:
+
+def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
     timelines = dict(sorted(timelines.items()))
     plan = layout.plan(timelines, options)
-    fit = clocks.fit(timelines)
+    told = _followed(timelines, plan)
+    untold = _untold_chunks(timelines, plan, options) if told is None else None
     place = plan.place_of()
-    staged = {r: _staged(_shifted(t, fit.offsets[r]), place.get(r)) for r, t in timelines.items()}
-    untold = _untold_chunks(timelines, plan, options)
-    return Job(
+    staged = {rank: _staged(timeline, place.get(rank)) for rank, timeline in (told or timelines).items()}
+    job = Job(
         timelines=staged,
         plan=plan,
-        clock=fit,
+        clock=ClockFit(method="none", offsets=dict.fromkeys(staged, 0)),
         placement=_placement(staged, plan, options),
         untold_chunks=untold,
         findings=(*plan.findings, *_untold(untold), *_conflict(staged, plan, options)),
     )
+    return _on_one_clock(job)
 
 
-def _conflict(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> tuple[Finding, ...]:
+def _on_one_clock(job: Job) -> Job:
+    """The job with its messages paired, and by them and its collectives all times on the clock of its lowest rank."""
+    found = matches(job)
+    clock = fit(job.timelines, links(job.timelines, found))
+    moved = {rank: _moved(timeline, clock) for rank, timeline in job.timelines.items()}
+    return dataclasses.replace(job, timelines=moved, clock=clock, matches=found)
+
+
+def _moved(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:
+    """The same timeline on the job's clock."""
+    rank = timeline.rank
+    if not (clock.offsets[rank] or clock.drift_ppm.get(rank)):
+        return timeline
+    move = partial(clock.corrected, rank)
+    return dataclasses.replace(
+        timeline,
+        steps=timeline.steps.moved(move),
+        actions=timeline.actions.moved(move),
+        work=timeline.work.moved(move),
+        messages=timeline.messages.moved(move),
+        collectives=timeline.collectives.moved(move),
+        optimizer=timeline.optimizer.moved(move),
+    )
+
+
+def _conflict(timelines: Timelines, plan: Plan, options: Options) -> tuple[Finding, ...]:
     held = max((len(set(t.actions.stage.tolist())) for t in timelines.values()), default=0)
     if options.virtual is None or held < 2 or held == options.virtual or not plan.pipelines:
         return ()
@@ -44,14 +77,34 @@ def _conflict(timelines: Mapping[int, RankTimeline], plan: Plan, options: Option
     return (Finding("metadata-conflict", "warning", message),)
 
 
-def _untold_chunks(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> int | None:
+def _untold_chunks(timelines: Timelines, plan: Plan, options: Options) -> int | None:
     """Chunks a rank, where no label tells stages and the user or the number of messages says that there are several."""
     labelled = any(np.any(t.actions.stage >= 0) for t in timelines.values())
     whole = all(rank in timelines for pipeline in plan.pipelines for ranks in pipeline for rank in ranks)
-    if labelled or not whole or (plan.tp or 1) > 1:
+    if labelled or not whole:
         return None
     count = options.virtual or chunks(timelines)
     return count if count is not None and count > 1 else None
+
+
+def _followed(timelines: Timelines, plan: Plan) -> dict[int, RankTimeline] | None:
+    """The timelines with what following the messages tells of their chunks; None where it tells nothing."""
+    told = dict(timelines)
+    for pipeline in plan.pipelines:
+        for ranks in _lanes(pipeline, timelines):
+            found = follow([timelines[rank] for rank in ranks])
+            if found is None:
+                return None
+            for rank, stage, microbatch in zip(ranks, found.stage, found.microbatch, strict=True):
+                actions = told[rank].actions.replace(stage=stage, microbatch=microbatch)
+                told[rank] = dataclasses.replace(told[rank], actions=actions)
+    return told
+
+
+def _lanes(pipeline: Pipeline, timelines: Timelines) -> list[tuple[int, ...]]:
+    """One rank a position, all recorded and unlabelled; the tensor-parallel ranks of a stage talk to their like."""
+    lanes = list(zip(*pipeline, strict=False))
+    return [lane for lane in lanes if all(r in timelines and not np.any(timelines[r].actions.stage >= 0) for r in lane)]
 
 
 def _untold(count: int | None) -> tuple[Finding, ...]:
@@ -62,21 +115,6 @@ def _untold(count: int | None) -> tuple[Finding, ...]:
         "schedule and micro-batches stay unknown; name the work with torch.profiler.record_function('PP:<stage>F<i>')"
     )
     return (Finding("untold-chunks", "warning", message),)
-
-
-def _shifted(timeline: RankTimeline, offset: int) -> RankTimeline:
-    """The same timeline on a clock that is `offset` ahead."""
-    if not offset:
-        return timeline
-    return dataclasses.replace(
-        timeline,
-        steps=timeline.steps.shifted(offset),
-        actions=timeline.actions.shifted(offset),
-        work=timeline.work.shifted(offset),
-        messages=timeline.messages.shifted(offset),
-        collectives=timeline.collectives.shifted(offset),
-        optimizer=timeline.optimizer.shifted(offset),
-    )
 
 
 def _staged(timeline: RankTimeline, place: tuple[int, int] | None) -> RankTimeline:
@@ -100,10 +138,11 @@ def _in_order(timeline: RankTimeline) -> RankTimeline:
         actions=timeline.actions.take(order),
         work=timeline.work.replace(action=place[timeline.work.action]),
         collectives=timeline.collectives.replace(action=place[timeline.collectives.action]),
+        messages=timeline.messages.replace(after=place[timeline.messages.after]),
     )
 
 
-def _placement(timelines: Mapping[int, RankTimeline], plan: Plan, options: Options) -> dict[int, tuple[int, ...]]:
+def _placement(timelines: Timelines, plan: Plan, options: Options) -> dict[int, tuple[int, ...]]:
     """Stages of each position, from what ran there; those of positions nobody recorded go on as the recorded do."""
     held: dict[int, tuple[int, ...]] = {}
     for rank, (_, position) in plan.place_of().items():

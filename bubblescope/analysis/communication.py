@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bubblescope.align.pairs import UNKNOWN
+from bubblescope.align.together import whole_collectives
 from bubblescope.analysis.ranks import RankView
 from bubblescope.model.columns import Ints, Times
 from bubblescope.model.groups import purpose
@@ -115,32 +116,14 @@ def _key(call: CommArgs) -> Key:
 
 def _latest_starts(views: Mapping[int, RankView]) -> dict[int, Times]:
     """For each collective of each rank the latest start among its members, UNKNOWN where they cannot be matched."""
-    members: dict[tuple[tuple[int, ...], str, str, int, int], list[tuple[int, int]]] = {}
-    for rank, view in views.items():
-        for row, key in _identities(view):
-            members.setdefault(key, []).append((rank, row))
-    result = {rank: np.full(len(view.timeline.collectives), UNKNOWN) for rank, view in views.items()}
-    for key, rows in members.items():
-        start = [int(views[rank].timeline.collectives.start[row]) for rank, row in rows]
-        end = [int(views[rank].timeline.collectives.end[row]) for rank, row in rows]
-        whole = set(key[0]) <= {rank for rank, _ in rows} if key[0] else len(rows) == len(views)
-        if len(rows) > 1 and whole and max(start) <= min(end):
+    called = {rank: view.timeline.collectives for rank, view in views.items()}
+    result = {rank: np.full(len(c), UNKNOWN) for rank, c in called.items()}
+    for rows in whole_collectives({rank: view.timeline for rank, view in views.items()}):
+        latest = max(int(called[rank].start[row]) for rank, row in rows)
+        if latest <= min(int(called[rank].end[row]) for rank, row in rows):
             for rank, row in rows:
-                result[rank][row] = max(start)
+                result[rank][row] = latest
     return result
-
-
-def _identities(view: RankView) -> Iterator[tuple[int, tuple[tuple[int, ...], str, str, int, int]]]:
-    """(row, what the call is): members of one collective share group, operation, step, and their place in order."""
-    timeline = view.timeline
-    counts: dict[tuple[tuple[int, ...], str, str, int], int] = {}
-    c = timeline.collectives
-    for row, (call, step) in enumerate(zip(c.call.tolist(), c.step.tolist(), strict=True)):
-        args = timeline.calls[call]
-        number = int(timeline.steps.number[step]) if step >= 0 else -1
-        same = (args.ranks, "" if args.ranks else args.group, args.op, number)
-        counts[same] = counts.get(same, 0) + 1
-        yield row, (*same, counts[same])
 
 
 def unpaired(views: Mapping[int, RankView]) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
-__all__ = ["ClockFit", "Job", "Plan"]
+__all__ = ["ClockFit", "Job", "Match", "Pipeline", "Plan"]
 
 Pipeline = tuple[tuple[int, ...], ...]
 """The ranks of one pipeline by position; tensor-parallel ranks share a position."""
@@ -43,11 +46,45 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockFit:
-    """Nanoseconds to add to each rank's clock; `error` is None where nothing bounds it."""
+    """What to add to each rank's clock, so that all show the time of one, the job's.
+
+    Attributes:
+        method: what decided: `none`, `recorded`, `collectives` or `p2p`.
+        offsets: nanoseconds to add to each rank's clock when the job's clock shows `origin`.
+        drift_ppm: by how much more to add a second of the job's clock from then on, in microseconds; absent is 0.
+        origin: moment on the job's clock.
+        error: the largest of `errors` over the ranks that exchange anything with another clock; None where nothing
+            bounds one of them.
+        errors: nanoseconds by which each rank may be off at any moment of its steps, either way, against the lowest
+            rank that links connect it with; None where nothing bounds it.
+        violations: pairs of intervals that contradict the order of cause and effect on the job's clock.
+    """
 
     method: str
     offsets: Mapping[int, int]
+    drift_ppm: Mapping[int, float] = field(default_factory=dict)
+    origin: int = 0
     error: int | None = None
+    errors: Mapping[int, int | None] = field(default_factory=dict)
+    violations: int = 0
+
+    def corrected(self, rank: int, times: Times) -> Times:
+        """Times of a rank's own clock on the job's clock, int64 nanoseconds; to the nanosecond where nothing drifts."""
+        moved = times + self.offsets[rank]
+        drift = self.drift_ppm.get(rank, 0.0)
+        return moved + np.rint((moved - self.origin) * (drift * 1e-6)).astype(np.int64) if drift else moved
+
+
+@dataclass(frozen=True, eq=False)
+class Match(Columns):
+    """For each message of a rank the action at this end (row of `Actions`), and rank and row of the other half.
+
+    Each is -1 where it was not recorded or not found.
+    """
+
+    action: Ints = column(np.int32)
+    partner: Ints = column(np.int32)
+    row: Ints = column(np.int32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +93,7 @@ class Job:
 
     `placement` gives the stages of each position of the pipeline, first chunk first. `untold_chunks`
     is the number of chunks a rank where there are several and nothing tells their actions apart.
+    `matches` pairs the messages of each rank; empty where nobody has paired them yet.
     """
 
     timelines: Mapping[int, RankTimeline]
@@ -63,6 +101,7 @@ class Job:
     clock: ClockFit
     placement: Mapping[int, tuple[int, ...]]
     untold_chunks: int | None = None
+    matches: Mapping[int, Match] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
     @property

@@ -6,7 +6,7 @@ union first, and a sum only then; both are linear after one sort.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,9 +88,9 @@ class Spans:
         index = np.flatnonzero(keep)
         return Spans.of(points[index], points[np.minimum(index + 1, len(points) - 1)])
 
-    def shifted(self, offset: int) -> Spans:
-        """The same set on a clock that is `offset` ahead."""
-        return Spans(self.start + offset, self.end + offset)
+    def moved(self, move: Callable[[Times], Times]) -> Spans:
+        """The same set on another clock; `move` turns moments of this one into moments of that, in their order."""
+        return Spans(move(self.start), move(self.end))
 
     def self_check(self) -> None:
         """Raise ValueError unless sorted, disjoint and without empty intervals."""

@@ -6,6 +6,7 @@ no event of the trace. Times are nanoseconds on the rank's own clock; unknown id
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
@@ -29,9 +30,9 @@ class Timed(Columns):
     start: Times = column(np.int64)
     end: Times = column(np.int64)
 
-    def shifted(self, offset: int) -> Self:
-        """The same rows on a clock that is `offset` ahead."""
-        return self.replace(start=self.start + offset, end=self.end + offset)
+    def moved(self, move: Callable[[Times], Times]) -> Self:
+        """The same rows on another clock; `move` turns moments of this one into moments of that."""
+        return self.replace(start=move(self.start), end=move(self.end))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,9 @@ class Messages(Timed):
     """This rank's halves of point-to-point transfers, in the order in which they were posted.
 
     `direction` is SEND, RECV or EITHER; `kind`, `stage`, `microbatch`, `slice` name the action that
-    produces (send) or awaits (recv) it, where a label says so; `peer` is a global rank.
+    produces (send) or awaits (recv) it, where a label says so; `peer` is a global rank. Halves that
+    one kernel holds share `kernel`. `after` is the last action that the host asked for before it
+    posted the message (row of `Actions`; -1: none of the step).
     """
 
     SEND = 0
@@ -85,6 +88,8 @@ class Messages(Timed):
     stage: Ints = column(np.int32)
     microbatch: Ints = column(np.int32)
     slice: Ints = column(np.int32)
+    kernel: Ints = column(np.int32)
+    after: Ints = column(np.int32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,7 +142,7 @@ def number(ranges: Ranges, step: Ints) -> Ranges:
     return ranges.replace(microbatch=microbatch)
 
 
-def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actions, Work, Ints]:
+def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actions, Work, Ints, Ints]:
     """Attribute units to actions.
 
     Args:
@@ -152,8 +152,8 @@ def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actio
         shared: collectives in host order.
 
     Returns:
-        The actions that have work, in order of its start; all work with the action that owns it; and
-        the action that asked for each collective.
+        The actions that have work, in order of its start; all work with the action that owns it; the
+        action that asked for each collective; and the action that each range became, if it had work.
     """
     owner = owners(ranges.start, ranges.end, work.host)
     begun = np.full(len(ranges), np.iinfo(np.int64).max)
@@ -170,4 +170,4 @@ def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actio
     actions = Actions(begun[order], ended[order], step[order], *ids)
     asked = place[owners(ranges.start, ranges.end, shared.host)]
     action, start, end = union_by_owner(place[owner], work.start, work.end)
-    return actions, Work(start, end, action), asked
+    return actions, Work(start, end, action), asked, place[:-1]

@@ -55,7 +55,7 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     partner = _partners(backward, forward)
     forward = _widened(forward, trace)
     segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
-    call = _calls(backward, cuts, segment)
+    call = _calls(backward, cuts, np.where(_shared(partner, segment), NONE, segment))
     linked = partner >= 0
     if not linked.any():
         return Blocks.empty()
@@ -134,29 +134,41 @@ def _partners(backward: Ops, forward: Ops) -> Ints:
     return result
 
 
+def _shared(partner: Ints, segment: Ints) -> Bools:
+    """Links to a node that calls of more than two forwards share: I and W of one forward come to it at two times."""
+    linked = np.flatnonzero(partner >= 0)
+    run = np.cumsum(np.diff(segment[linked], prepend=NONE) != 0)  # goes on while the links lead to one segment
+    times = np.unique(np.stack((partner[linked], run)), axis=1)[0]
+    result = np.zeros(len(partner), bool)
+    result[linked] = np.bincount(times)[partner[linked]] > 2 if len(times) else False
+    return result
+
+
 def _calls(backward: Ops, cuts: Times, segment: Ints) -> Ints:
     """Number the backward calls: a new one where the thread changes, a cut lies between, or the numbers rise.
 
-    Where there are cuts, a rise counts only if it leads to the forward of another segment. Nodes
-    without a number (gradient accumulation) go with the call they run in.
+    Where there are cuts, what counts is not a rise but that it goes on in the forward of another segment.
+    Nodes without a number (gradient accumulation) go with the call they run in.
     """
-    numbered = backward.sequence >= 0
-    last = np.maximum.accumulate(np.where(numbered, np.arange(len(backward)), -1))
-    previous = np.concatenate(([-1], last[:-1]))
-    rises = numbered & (previous >= 0) & (backward.sequence > backward.sequence[previous])
+    told = backward.sequence >= 0
     if len(cuts):
-        rises &= segment != segment[previous]
+        told &= segment != NONE
+    last = np.maximum.accumulate(np.where(told, np.arange(len(backward)), -1))
+    previous = np.concatenate(([-1], last[:-1]))
+    before = backward.sequence[previous] if not len(cuts) else segment[previous]
+    onward = backward.sequence > before if not len(cuts) else segment != before
+    onward &= told & (previous >= 0)
     moved = np.concatenate(([True], backward.thread[1:] != backward.thread[:-1]))
     passed = np.searchsorted(cuts, backward.start)
     cut = np.concatenate(([False], passed[1:] != passed[:-1]))
-    return np.cumsum(rises | moved | cut) - 1
+    return np.cumsum(onward | moved | cut) - 1
 
 
 def _in_main_segment(call: Ints, segment: Ints) -> Bools:
     """Which links lead where most of their call's links lead.
 
-    A node made once and shared by all micro-batches (a weight that autocast keeps converted) links
-    every call to the first forward; the segments between sends and receives tell such links apart.
+    A node made once and shared by micro-batches (a weight that autocast keeps converted) links every
+    call to the first forward; the segments between sends and receives tell such links apart.
     """
     pairs, index, count = np.unique(np.stack((call, segment)), axis=1, return_inverse=True, return_counts=True)
     best = np.lexsort((count, pairs[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.groups import Purpose, serving
 from bubblescope.model.trace import CommArgs, RankTrace
+from bubblescope.reconstruct.posts import posts
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
@@ -36,6 +37,11 @@ _SIZES = {
     "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "complexfloat": 8, "complexdouble": 16,
 }  # fmt: skip
 
+_SHAPES = 1024
+"""Bytes; an announcement of a tensor's shape is a few integers."""
+_FAR_LARGER = 16
+"""By how much the messages that follow are larger, so that a tiny model's activations are not taken for shapes."""
+
 _LARGEST = 2**42
 """Bytes; no device holds as many, so that more is damage, and sums of what is left stay in 64 bits."""
 
@@ -58,15 +64,19 @@ def size_of(call: CommArgs) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Talk:
-    """Communication, and what each unit of it is: `calls[row]`, with operations under their normal names."""
+    """Communication, and what each row of it is: `calls[row]`, with operations under their normal names.
+
+    A kernel that holds several sends and receives has a row for each; they share `kernel`.
+    """
 
     units: Units
     calls: tuple[CommArgs, ...]
     row: Ints
+    kernel: Ints
 
     def take(self, keep: Bools) -> Talk:
-        """Some of the units."""
-        return Talk(self.units.take(keep), self.calls, self.row[keep])
+        """Some of the rows."""
+        return Talk(self.units.take(keep), self.calls, self.row[keep], self.kernel[keep])
 
     def serving(self, purposes: Collection[Purpose | None]) -> Bools:
         """Which units serve one of the purposes (None: nobody says which)."""
@@ -74,12 +84,16 @@ class Talk:
 
     @property
     def between_stages(self) -> Bools:
-        """Which units are the pipeline's messages.
+        """Which rows are the pipeline's messages.
 
-        Sends and receives are, unless their group serves something else (a ring of context-parallel ranks).
+        Sends and receives are, unless their group serves something else (a ring of context-parallel ranks),
+        or they only announce the shape of what follows.
         """
-        stages = self.serving({None, "pp"})
-        stages[[self.calls[r].op not in SENDS_AND_RECEIVES for r in self.row]] = False
+        is_message = np.array([call.op in SENDS_AND_RECEIVES for call in self.calls], bool)
+        stages: Bools = self.serving({None, "pp"}) & is_message[self.row]
+        size = self.bytes
+        announces = (size >= 0) & (size <= _SHAPES) & (size * _FAR_LARGER <= size[stages].max(initial=0))
+        stages[announces] = False
         return stages
 
     @property
@@ -97,22 +111,37 @@ class Talk:
 def describe(trace: RankTrace, units: Units) -> Talk:
     """What the communication of a rank is.
 
-    A unit's own arguments come first; else the host call around its launch; else the kernel's name.
+    Sends and receives are told by the calls that posted them, as one kernel may hold several and then
+    tells of none. Else a unit's own arguments come first, then the host call around its launch, then
+    the kernel's name.
     """
     table: dict[CommArgs, int] = {}
     known = [replace(args, op=normal_op(args.op)) for args in trace.comms]
+    posted = posts(trace, units)
     around = _host_calls(trace, units)
     by_name = [*(_op_of_name(name) for name in trace.names), ""]  # the last one answers to -1
     is_range = matching(trace.names, _HOST_CALL)
-    rows = []
-    for comm, host, name in zip(units.comm.tolist(), around.tolist(), units.name.tolist(), strict=True):
+    rows, kernel = [], []
+    columns = zip(units.comm.tolist(), around.tolist(), units.name.tolist(), strict=True)
+    for unit, (comm, host, name) in enumerate(columns):
         args = known[comm] if comm >= 0 else CommArgs()
         if not args.op:
             # A gloo call is a range of its own and says what it is; a kernel's name says less than the call around it.
             names = (by_name[name], by_name[host]) if is_range[name] else (by_name[host], by_name[name])
             args = replace(args, op=next(filter(None, names), "unknown"))
-        rows.append(table.setdefault(args, len(table)))
-    return Talk(units, tuple(table), np.array(rows, np.int64))
+        for half in _halves(args, posted.get(unit, ())):
+            rows.append(table.setdefault(half, len(table)))
+            kernel.append(unit)
+    return Talk(units.take(np.array(kernel, np.int64)), tuple(table), np.array(rows, np.int64), np.array(kernel))
+
+
+def _halves(args: CommArgs, posted: Sequence[CommArgs]) -> Sequence[CommArgs]:
+    """What a kernel holds: what was posted for it, unless it says of itself that it is something else."""
+    if args.op not in SENDS_AND_RECEIVES or not posted:
+        return (args,)
+    alone = args.op != "send_recv" and (args.src >= 0 or args.dst >= 0)
+    same = any((args.op, args.src, args.dst) == (half.op, half.src, half.dst) for half in posted)
+    return (args,) if alone and not (same and len(posted) > 1) else posted
 
 
 def _op_of_name(name: str) -> str:

@@ -12,7 +12,7 @@ from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import NO_HOST
 
-__all__ = ["beside", "collectives", "messages"]
+__all__ = ["beside", "collectives", "following", "messages"]
 
 _DIRECTIONS = {"send": Messages.SEND, "recv": Messages.RECV, "send_recv": Messages.EITHER}
 
@@ -28,11 +28,23 @@ def messages(talk: Talk, step: Ints, labels: Labels) -> Messages:
     peer = np.array([calls[r].dst if calls[r].op == "send" else calls[r].src for r in row], np.int32)
     label = owners(labels.start, labels.end, units.host)
     named = labels.take(label[label >= 0])
-    ids = np.full((4, len(units)), -1)
-    ids[:, label >= 0] = named.kind, named.stage, named.microbatch, named.slice
+    ids = {name: np.full(len(units), NONE) for name in ("kind", "stage", "microbatch", "slice")}
+    for name, column in ids.items():
+        column[label >= 0] = getattr(named, name)
     fused = (direction == Messages.EITHER) & (label >= 0)
     direction[fused] = labels.direction[label[fused]]
-    return Messages(units.start, units.end, step, direction, peer, talk.bytes, row, *ids)
+    return Messages(
+        start=units.start,
+        end=units.end,
+        step=step,
+        direction=direction,
+        peer=peer,
+        bytes=talk.bytes,
+        call=row,
+        kernel=talk.kernel,
+        after=np.full(len(units), NONE),
+        **ids,
+    )
 
 
 def beside(posted: Messages, host: Times, ranges: Ranges, step: Ints) -> Ints:
@@ -52,6 +64,17 @@ def beside(posted: Messages, host: Times, ranges: Ranges, step: Ints) -> Ints:
     result: Ints = posted.step.copy()
     result[known] = step[row[known]]
     return result
+
+
+def following(posted: Messages, host: Times, ranges: Ranges, place: Ints) -> Ints:
+    """The action of its step after which each message was posted; `place` is the row of `Actions` of each range.
+
+    Ranges in which nothing ran are no actions, and are passed over.
+    """
+    alive = np.flatnonzero(place[: len(ranges)] >= 0)
+    before = np.searchsorted(ranges.start[alive], host, "right") - 1
+    before[host == NO_HOST] = NONE
+    return np.where(before >= 0, place[alive[before]], NONE) if len(alive) else np.full(len(posted), NONE)
 
 
 def collectives(talk: Talk, step: Ints, action: Ints) -> Collectives:

@@ -35,7 +35,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
     marks = _marks(trace, Units.concat((work, communication)), ranges, how, work.host[optimizer])
     step = steps.rows_at(marks, ranges.start)
-    done, owned, asked = actions.build(actions.number(ranges, step), step, work.take(~optimizer), shared.units)
+    numbered = actions.number(ranges, step)
+    done, owned, asked, place = actions.build(numbered, step, work.take(~optimizer), shared.units)
     posted = messages.messages(sent, steps.rows_of(marks, sent.units), labels.message_labels(trace))
     return RankTimeline(
         rank=rank,
@@ -46,7 +47,10 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         steps=steps.extent(marks, work, communication, on_gpu=trace.on_gpu),
         actions=done,
         work=owned,
-        messages=posted.replace(step=messages.beside(posted, sent.units.host, ranges, step)),
+        messages=posted.replace(
+            step=messages.beside(posted, sent.units.host, ranges, step),
+            after=messages.following(posted, sent.units.host, ranges, place),
+        ),
         collectives=messages.collectives(shared, steps.rows_of(marks, shared.units), asked),
         calls=talk.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 
-from bubblescope.model.actions import Kind, Order
+from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.schedules.family import EVEN, Costs, Family, Shape, Variant
 from bubblescope.schedules.registry import FAMILIES
 
@@ -90,8 +91,10 @@ def _usual_kinds(found: Found) -> set[Kind]:
 
 
 def _has(family: Family, kinds: set[Kind]) -> bool:
-    """Whether a schedule may show these kinds of actions."""
-    return kinds <= family.kinds and (kinds == {Kind.F}) == (family.kinds == {Kind.F})
+    """Whether a schedule may show these kinds of actions; where backwards split, some may have stayed in one."""
+    split = {Kind.I, Kind.W}
+    whole = kinds - {Kind.B} if split <= family.kinds and kinds & split else kinds
+    return whole <= family.kinds and (kinds == {Kind.F}) == (family.kinds == {Kind.F})
 
 
 def _holds(family: Family, shape: Shape, found: Found) -> bool:
@@ -121,11 +124,24 @@ def _matches(family: Family, shape: Shape, costs: Costs, found: Found) -> list[M
 
 
 def _expected(variant: Variant, rank: int, found: Found) -> Order:
-    """The order of a rank, less the input gradients of stage 0 where none was seen: it has no input to derive by."""
-    order = variant.order(rank)
-    if any(a.stage == 0 and a.kind == Kind.I for a in found[rank]):
-        return order
-    return tuple(a for a in order if a.stage or a.kind != Kind.I)
+    """The order of a rank as a trace can show it.
+
+    Where no input gradient of stage 0 was seen there is none, as it has no input to derive by: its W is all
+    of its backward. And an I that its own W follows directly may show as one backward.
+    """
+    order, seen = variant.order(rank), frozenset(found[rank])
+    if not any(a.stage == 0 and a.kind == Kind.I for a in seen):
+        order = tuple(_as_seen(a, seen) if a.stage == 0 else a for a in order if a.stage or a.kind != Kind.I)
+    follows = (b for a, b in pairwise(order) if a.kind == Kind.I and b == a._replace(kind=Kind.W))
+    joined = {weight: _as_seen(weight, seen) for weight in follows if _as_seen(weight, seen) != weight}
+    begun = {weight._replace(kind=Kind.I) for weight in joined}
+    return tuple(joined.get(a, a) for a in order if a not in begun) if joined else order
+
+
+def _as_seen(action: Action, seen: Collection[Action]) -> Action:
+    """A weight gradient, or the whole backward that was seen in its place."""
+    whole = action._replace(kind=Kind.B)
+    return whole if action.kind == Kind.W and whole in seen and action not in seen else action
 
 
 def _likeness(found: Order, expected: Order) -> float:

@@ -40,7 +40,7 @@ def trace(**parts) -> RankTrace:
 def test_shifted_blocks_lie_on_another_clock(kind):
     """Shifting moves start and end, nothing else, to the nanosecond even far from zero."""
     rows: Timed = kind(*([k, k + 1] for k in range(len(kind.__dataclass_fields__))))
-    moved = rows.shifted(2**62)
+    moved = rows.moved(lambda times: times + 2**62)
     assert moved.start.tolist() == [2**62, 2**62 + 1]
     assert moved.end.tolist() == [2**62 + 1, 2**62 + 2]
     for name in [name for name in kind.__dataclass_fields__ if name not in {"start", "end"}]:

@@ -95,7 +95,7 @@ def test_drawn_out_over_the_stages_own_collectives():
 def build_of(ranges, work, shared=(), steps=None):
     """(actions, work, owners of collectives) as `build` tells them, in plain rows."""
     step = np.zeros(len(ranges), int) if steps is None else np.array(steps)
-    actions, done, asked = build(ranges, step, units_of(*work), units_of(*shared))
+    actions, done, asked, _ = build(ranges, step, units_of(*work), units_of(*shared))
     kinds = [Kind(k).name for k in actions.kind]
     return (
         list(zip(kinds, actions.start.tolist(), actions.end.tolist(), strict=True)),

@@ -178,4 +178,4 @@ def test_bytes(dtype, elements, size):
 
 def test_no_calls_no_bytes():
     """Nothing has no size."""
-    assert Talk(Units.empty(), (), np.empty(0, np.int64)).bytes.tolist() == []
+    assert Talk(Units.empty(), (), np.empty(0, np.int64), np.empty(0, np.int64)).bytes.tolist() == []

@@ -237,8 +237,8 @@ def test_the_order_of_rows_says_nothing(built, dice):
 def test_the_origin_of_time_says_nothing(built, by):
     """A constant added to all times is added to the timeline, and to nothing else."""
     there, here = told(shifted(built, by)), told(built)
-    moved = replace(here, optimizer=here.optimizer.shifted(by),
-                    **{name: getattr(here, name).shifted(by) for name in COLUMNS})  # fmt: skip
+    moved = replace(here, optimizer=here.optimizer.moved(lambda t: t + by),
+                    **{name: getattr(here, name).moved(lambda t: t + by) for name in COLUMNS})  # fmt: skip
     assert whole(there) == whole(moved)
 
 

@@ -1,0 +1,87 @@
+"""What bounds the clocks of two ranks: both ends of a message, and the members of a collective.
+
+Nobody ends a receive before its send began, and a collective ends on nobody before the last has joined.
+That a send ends no earlier than its receive began is not relied on: NCCL and gloo both let go of a
+message that fits into their buffers. NCCL's kernels do end together on both ends of a message, if each
+holds nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from bubblescope.align.clocks import Links
+from bubblescope.align.together import whole_collectives
+from bubblescope.model.columns import Bools, Ints, Times
+from bubblescope.model.job import Match
+from bubblescope.model.timeline import Messages, RankTimeline
+
+__all__ = ["links"]
+
+Timelines = Mapping[int, RankTimeline]
+
+
+def links(timelines: Timelines, matches: Mapping[int, Match]) -> Links:
+    """Every message and collective of which the trace shows both sides; times on each rank's own clock."""
+    return Links.concat((*_messages(timelines, matches), _collectives(timelines)))
+
+
+def _messages(timelines: Timelines, matches: Mapping[int, Match]) -> Iterator[Links]:
+    """A link for every receive whose send was found."""
+    for rank, match in matches.items():
+        here = timelines[rank]
+        for partner in np.unique(match.partner[match.partner >= 0]).tolist():
+            there = timelines[partner]
+            rows = np.flatnonzero((match.partner == partner) & (here.messages.direction == Messages.RECV))
+            sent, received = there.messages.take(match.row[rows]), here.messages.take(rows)
+            alone = _alone(there.messages)[match.row[rows]] & _alone(here.messages)[rows]
+            yield Links(
+                first=np.full(len(rows), partner),
+                second=np.full(len(rows), rank),
+                start_first=sent.start,
+                end_first=sent.end,
+                start_second=received.start,
+                end_second=received.end,
+                both=np.zeros(len(rows), bool),
+                together=alone & here.on_gpu & there.on_gpu,
+            )
+
+
+def _alone(messages: Messages) -> Bools:
+    """Which halves have a kernel to themselves."""
+    count = np.bincount(messages.kernel, minlength=1)
+    alone: Bools = count[messages.kernel] == 1
+    return alone
+
+
+def _collectives(timelines: Timelines) -> Links:
+    """A link between every two members that follow each other, and from the last to the first."""
+    pairs = [
+        (*a, *b)
+        for members in whole_collectives(timelines)
+        for a, b in (*pairwise(members), (members[-1], members[0]))[: None if len(members) > 2 else 1]
+    ]
+    first, first_row, second, second_row = np.array(pairs, np.int64).reshape(-1, 4).T
+    ends = [_times(timelines, ranks, rows) for ranks, rows in ((first, first_row), (second, second_row))]
+    return Links(
+        first=first,
+        second=second,
+        start_first=ends[0][0],
+        end_first=ends[0][1],
+        start_second=ends[1][0],
+        end_second=ends[1][1],
+        both=np.ones(len(pairs), bool),
+        together=np.isin(first, [rank for rank, timeline in timelines.items() if timeline.on_gpu]),
+    )
+
+
+def _times(timelines: Timelines, ranks: Ints, rows: Ints) -> tuple[Times, Times]:
+    """Start and end of collectives, each given by its rank and its row there."""
+    start, end = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    for rank in np.unique(ranks).tolist():
+        c, mine = timelines[rank].collectives, ranks == rank
+        start[mine], end[mine] = c.start[rows[mine]], c.end[rows[mine]]
+    return start, end

@@ -1,0 +1,99 @@
+"""Sends and receives as the host posted them: what a kernel that holds several does not tell of itself.
+
+`batch_isend_irecv` posts a send and a receive and launches one kernel for both, which carries the
+arguments of neither (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, endCoalescing). The calls stand
+before the launch on the same thread: all that were posted since the launch before belong to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.groups import purpose
+from bubblescope.model.trace import Annotations, CommArgs, Identity, Ops, RankTrace
+from bubblescope.reconstruct.units import NO_HOST, Units
+
+__all__ = ["DIRECTIONS", "posts"]
+
+DIRECTIONS = frozenset({"send", "recv"})
+
+_LABEL = r"nccl:(?P<op>send|recv) (?P<me>\d{1,6})(?:->|<-)(?P<peer>\d{1,6})"
+_CALL = r"c10d::(?P<op>send|recv)"
+
+
+@dataclass(frozen=True, eq=False)
+class _Posts(Columns):
+    """Calls that post one send or receive; of several `source`s that tell of one, the lowest says most."""
+
+    start: Times = column(np.int64)
+    thread: Ints = column(np.int32)
+    source: Ints = column(np.int8)
+    call: Ints = column(np.int32)
+
+
+def posts(trace: RankTrace, units: Units) -> Mapping[int, Sequence[CommArgs]]:
+    """For each communication unit (row of `units`) the sends and receives that its launch carries out, if any."""
+    found, calls = _posts(trace)
+    result: dict[int, Sequence[CommArgs]] = {}
+    for thread in np.unique(found.thread):
+        launched = np.flatnonzero((units.thread == thread) & (units.host != NO_HOST))  # units are in host order
+        mine = found.take(found.thread == thread)
+        by_launch = np.searchsorted(units.host[launched], mine.start, "left")
+        order = np.lexsort((mine.start, mine.source, by_launch))
+        mine, by_launch = mine.take(order), by_launch[order]
+        first = np.flatnonzero(np.diff(by_launch, prepend=-1))
+        for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(mine)], strict=True):
+            if by_launch[begin] < len(launched):
+                best = mine.source[begin:end] == mine.source[begin]
+                result[int(launched[by_launch[begin]])] = [calls[c] for c in mine.call[begin:end][best]]
+    return result
+
+
+def _posts(trace: RankTrace) -> tuple[_Posts, Sequence[CommArgs]]:
+    """All calls that post: by their arguments, by NCCL's labels, by the names of torch's operators."""
+    ops, notes = trace.ops, trace.annotations
+    by_comm = {i: args for i, args in enumerate(trace.comms) if args.op.lower() in DIRECTIONS}
+    table: list[CommArgs] = []
+    parts = []
+    sources: tuple[tuple[Ops | Annotations, Ints, dict[int, CommArgs]], ...] = (
+        (ops, ops.comm, {i: replace(args, op=args.op.lower()) for i, args in by_comm.items()}),
+        (notes, notes.name, dict(_named(trace, _LABEL))),
+        (ops, ops.name, dict(_named(trace, _CALL))),
+    )
+    for source, (block, key, told) in enumerate(sources):
+        rows = np.flatnonzero(np.isin(key, list(told)))
+        number = {k: len(table) + i for i, k in enumerate(told)}
+        table += told.values()
+        call = np.array([number[k] for k in key[rows].tolist()], np.int64)
+        parts.append(_Posts(block.start[rows], block.thread[rows], np.full(len(rows), source), call))
+    return _Posts.concat(parts), table
+
+
+def _named(trace: RankTrace, pattern: str) -> Iterator[tuple[int, CommArgs]]:
+    """(number of the name, what it says) of every name that the pattern matches."""
+    for number, name in enumerate(trace.names):
+        match = re.match(pattern, name)
+        if match is not None:
+            groups = match.groupdict()
+            peer = _global(trace.identity, int(groups["me"]), int(groups["peer"])) if "me" in groups else -1
+            op = groups["op"]
+            yield number, CommArgs(op=op, dst=peer) if op == "send" else CommArgs(op=op, src=peer)
+
+
+def _global(identity: Identity, me: int, peer: int) -> int:
+    """The global rank of a peer whose rank in some group is known; -1 where the groups that it may be disagree.
+
+    A label names ranks of the group, and not the group: any in which this rank has the place it names
+    may be meant, a pipeline's before all others.
+    """
+    known = [group for group in identity.groups if group.ranks[me : me + 1] == (identity.rank,)]
+    lines = [group for group in known if purpose(group.description) == "pp"] or known
+    peers = {group.ranks[peer] for group in lines if peer < len(group.ranks)}
+    if not identity.groups and me == identity.rank:
+        peers = {peer}
+    return peers.pop() if len(peers) == 1 else -1
