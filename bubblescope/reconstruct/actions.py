@@ -15,7 +15,17 @@ from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import Units
 
-__all__ = ["Ranges", "build", "drawn_out", "from_blocks", "from_labels", "number", "recurrences", "starts_after", "torn"]
+__all__ = [
+    "Ranges",
+    "build",
+    "drawn_out",
+    "from_blocks",
+    "from_labels",
+    "number",
+    "recurrences",
+    "starts_after",
+    "torn",
+]
 
 
 @dataclass(frozen=True, eq=False)

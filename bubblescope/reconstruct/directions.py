@@ -8,9 +8,11 @@ which it stands elsewhere. Without any word, what a step begins with is a forwar
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from bubblescope.model.columns import Bools, Ints
+from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct.autograd import backward_roots
 from bubblescope.reconstruct.ranges import NONE, owners
@@ -28,6 +30,9 @@ _BACKWARD_WORD = r"(?i).*(bwd|backward|dgrad|wgrad|bprop|_bw_|grad_?(input|weigh
 _FORWARD_WORD = r"(?i).*(fwd|fprop|forward|_fw_)"
 _ENOUGH = 0.02
 """Share of the units that must carry a word, for words to decide."""
+
+_ALONE, _MANY = 2, 10
+"""So few kernels in a row among so many of the other direction are an exception."""
 
 _LEAST = 0.8
 """Backwards take no less time than this share of the forwards."""
@@ -48,7 +53,24 @@ def directions(trace: RankTrace, work: Units, segment: Ints, step: Ints, *, trai
         told = _by_name(trace, work)
     if np.mean(told == BACKWARD) < _ENOUGH or np.mean(told == FORWARD) < _ENOUGH:
         told = _by_recurrence(work.name, segment, step, work.end - work.start, trains=trains)
-    return _filled(told, work.name, segment)
+    return _smoothed(_filled(told, work.name, segment), segment)
+
+
+def _smoothed(direction: Ints, segment: Ints) -> Ints:
+    """The same directions, without kernels that stand alone among many of the other one, whatever their name says."""
+    edges = np.concatenate(
+        ([0], 1 + np.flatnonzero((np.diff(direction) != 0) | (np.diff(segment) != 0)), [len(direction)])
+    )
+    first, length = edges[:-1], np.diff(edges)
+    where = segment[first]
+    alone = np.zeros(len(first), bool)
+    alone[1:-1] = (
+        (length[1:-1] <= _ALONE)
+        & (np.minimum(length[:-2], length[2:]) >= _MANY)
+        & (where[:-2] == where[1:-1])
+        & (where[2:] == where[1:-1])
+    )
+    return np.where(np.repeat(alone, length), 1 - direction, direction)
 
 
 def _by_operator(trace: RankTrace, work: Units) -> Ints:
@@ -75,7 +97,7 @@ def _by_name(trace: RankTrace, work: Units) -> Ints:
     return result
 
 
-def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Ints, *, trains: bool) -> Ints:
+def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Times, *, trains: bool) -> Ints:
     """Direction by what recurs: a step begins with a forward, and what is not made of that is a backward.
 
     Where all segments are alike each is a forward, or on the last stage of a training run a forward and
@@ -209,4 +231,4 @@ def _settle(
 def _within(segment: Ints, low: int, high: int) -> list[tuple[int, int]]:
     """[low, high) cut at the borders of segments."""
     edges = [low, *(low + 1 + np.flatnonzero(np.diff(segment[low:high]))).tolist(), high]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))

@@ -23,7 +23,7 @@ from bubblescope.reconstruct.calls import Talk
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD, directions
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.recompute import runs, with_recomputation
-from bubblescope.reconstruct.strings import alike, border, equal_parts, grouped, parse
+from bubblescope.reconstruct.strings import MOST_DISTINCT, TOLERANCE, alike, border, equal_parts, grouped, parse
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
 __all__ = ["find_blocks", "gaps_at_messages"]
@@ -49,9 +49,6 @@ _BALANCED = 0.1
 _WEIGHT_WORD, _INPUT_WORD = r"(?i).*(wgrad|grad_?(weight|bias))", r"(?i).*(dgrad|bwd|backward|grad_?input)"
 _SEVERAL = 2
 """Kernels with such a word that a whole stage has at least."""
-
-_MOST_DISTINCT = 500
-"""Distinct strings of kernels, above which nothing recurs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +127,29 @@ def _mended(segment: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
     edges = np.concatenate(([0], 1 + np.flatnonzero(np.diff(segment)), [len(segment)]))
     spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
     group, leaders = grouped([name[a:b] for a, b in spans])
-    if len(leaders) > _MOST_DISTINCT:
+    if len(leaders) > MOST_DISTINCT:
         return segment
-    count = np.bincount(group)
-    for (a, b), (_, c), g in zip(spans[:-1], spans[1:], group[1:].tolist(), strict=True):
-        if direction[b - 1] == FORWARD and direction[b] == BACKWARD and step[a] == step[b]:
-            whole = (k for k, leader in enumerate(leaders) if count[k] * _RARE > count[g] and alike(name[a:c], leader))
-            keep[b] &= next(whole, None) is None
+    whole = _Wholes(leaders, np.bincount(group))
+    turned = np.flatnonzero((direction[edges[1:-1] - 1] == FORWARD) & (direction[edges[1:-1]] == BACKWARD))
+    for k in turned[step[edges[turned]] == step[edges[turned + 1]]].tolist():
+        (a, b), (_, c) = spans[k], spans[k + 1]
+        keep[b] &= not whole.recurs(name[a:c], whole.count[group[k + 1]] / _RARE)
     return np.cumsum(keep)
+
+
+class _Wholes:
+    """Strings that stand whole, and how often each does."""
+
+    def __init__(self, leaders: list[Ints], count: Ints) -> None:
+        self.leaders, self.count = leaders, count
+        self.length = np.array([len(leader) for leader in leaders])
+
+    def recurs(self, string: Ints, least: float) -> bool:
+        """Whether a string is alike one that stands more often than `least` times."""
+        if self.count.max() <= least:
+            return False
+        near = np.abs(self.length - len(string)) <= TOLERANCE * len(string)
+        return any(alike(string, self.leaders[k]) for k in np.flatnonzero(near & (self.count > least)))
 
 
 def _joined(edges: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
@@ -145,17 +157,17 @@ def _joined(edges: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
     for _ in range(3):
         spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
         group, leaders = grouped([name[a:b] for a, b in spans])
-        if len(leaders) < 2 or len(leaders) > _MOST_DISTINCT:
+        if len(leaders) < 2 or len(leaders) > MOST_DISTINCT:
             return edges
-        count = np.bincount(group)
-        rare = count[group] < np.median(count[group])
+        whole = _Wholes(leaders, np.bincount(group))
+        often = whole.count[group]
+        rare = often < np.median(often)
         drop = set[int]()
         for k in np.flatnonzero(rare[:-1] & rare[1:]).tolist():
             a, b, c = spans[k][0], spans[k][1], spans[k + 1][1]
             if a in drop or direction[a] != direction[b] or step[a] != step[b]:
                 continue
-            limit = max(count[group[k]], count[group[k + 1]])
-            if any(count[g] > limit and alike(name[a:c], whole) for g, whole in enumerate(leaders)):
+            if whole.recurs(name[a:c], max(often[k], often[k + 1])):
                 drop.add(b)
         if not drop:
             return edges
@@ -172,7 +184,7 @@ def _pieces(edges: Ints, direction: Ints, name: Ints, step: Ints) -> tuple[list[
         if not mine:
             continue
         group, leaders = grouped([name[a:b] for a, b in mine])
-        if len(leaders) > _MOST_DISTINCT:
+        if len(leaders) > MOST_DISTINCT:
             return [], []
         known, cut = _bases(leaders, np.bincount(group), split=way == BACKWARD)
         for (a, b), g in zip(mine, group.tolist(), strict=True):
@@ -275,9 +287,7 @@ def _kinds(pieces: list[_Piece], bases: list[Ints]) -> list[Kind] | None:
     return kinds if sensible else None
 
 
-def _put_off(
-    pieces: list[_Piece], bases: list[Ints], weight: Bools, inputs: Bools
-) -> tuple[list[_Piece], list[Ints]]:
+def _put_off(pieces: list[_Piece], bases: list[Ints], weight: Bools, inputs: Bools) -> tuple[list[_Piece], list[Ints]]:
     """Pieces, with a backward cut where all its weight gradients come last: on the first stage nothing is sent between.
 
     `weight` and `inputs` say of each name whether its words tell that it makes such gradients.

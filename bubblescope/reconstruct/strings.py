@@ -6,16 +6,23 @@ when they hold nearly the same names, whatever their order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 
 from bubblescope.model.columns import Ints, Times
 
-__all__ = ["alike", "border", "equal_parts", "grouped", "parse", "simple", "turn"]
+__all__ = ["MOST_DISTINCT", "TOLERANCE", "alike", "border", "equal_parts", "grouped", "parse", "simple", "turn"]
 
 TOLERANCE = 0.1
 """Share of the kernels of a string in which one alike may differ."""
+
+COMPARED = 32
+"""With how many others a string is compared at most; the most frequent come first."""
+
+MOST_DISTINCT = 500
+"""Distinct strings of kernels, above which nothing recurs."""
 
 BACKWARD_TO_FORWARD = 2
 """How much longer a backward takes than its forward, where nothing else tells them apart."""
@@ -52,7 +59,8 @@ def grouped(strings: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
     for rows in sorted(exact.values(), key=lambda rows: -len(rows)):
         string = strings[rows[0]]
         reach = int(TOLERANCE * len(string)) + 1
-        near = (g for n in range(len(string) - reach, len(string) + reach + 1) for g in by_length.get(n, ()))
+        near: Iterable[int] = (g for n in range(len(string) - reach, len(string) + reach + 1) for g in by_length.get(n, ()))
+        near = islice(near, COMPARED) if len(leaders) < MOST_DISTINCT else ()
         found = next((g for g in near if alike(leaders[g], string)), None)
         if found is None:
             found = len(leaders)
@@ -101,9 +109,10 @@ def _end(string: Ints, at: int, base: Ints, bases: Sequence[Ints]) -> int:
     openings = {int(other[0]) for other in bases}
     for shift in sorted(range(-slack, slack + 1), key=abs):
         moved = end + shift
-        if moved == len(string) or (at < moved < len(string) and int(string[moved]) in openings):
-            if shift == 0 or difference(string[at:moved], base) < difference(string[at:end], base):
-                return moved
+        begins = at < moved < len(string) and int(string[moved]) in openings
+        better = shift == 0 or difference(string[at : max(moved, at + 1)], base) < difference(string[at:end], base)
+        if (begins or moved == len(string)) and better:
+            return moved
     return end
 
 
