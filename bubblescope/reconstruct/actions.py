@@ -121,7 +121,7 @@ def recurrences(ranges: Ranges) -> Times:
 
 
 def starts_after(ranges: Ranges, optimizer: Times) -> Times:
-    """Host moments at which the first action behind an optimizer begins; `optimizer` are moments of its units, sorted."""
+    """Host moments at which the first action behind an optimizer begins; `optimizer` are its units' moments, sorted."""
     passed = np.searchsorted(optimizer, ranges.start)
     result: Times = ranges.start[np.flatnonzero(np.diff(passed, prepend=0) > 0)]
     return result

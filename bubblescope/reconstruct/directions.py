@@ -103,8 +103,8 @@ def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Times, *, trains
     Where all segments are alike each is a forward, or on the last stage of a training run a forward and
     its backward.
     """
-    edges = np.flatnonzero(np.diff(segment, prepend=-1, append=len(name) and segment[-1] + 1))
-    strings = [name[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    edges = np.concatenate(([0], 1 + np.flatnonzero(np.diff(segment)), [len(name)]))
+    strings = [name[a:b] for a, b in pairwise(edges.tolist())]
     group, leaders = grouped(strings)
     first = np.unique(step[edges[:-1]], return_index=True)[1]
     opening = leaders[int(np.bincount(group[first]).argmax())]
@@ -179,12 +179,29 @@ def _filled(told: Ints, name: Ints, segment: Ints) -> Ints:
     by_right = np.where(has_right, by_right, np.where(by_left == BACKWARD, FORWARD, by_left))
     agreed = (result == NONE) & (by_left == by_right)
     result[agreed] = by_left[agreed]
-    open_units = result == NONE
-    edge = np.diff(np.concatenate(([False], open_units, [False])).astype(np.int8))
-    edge_at = zip(np.flatnonzero(edge == 1).tolist(), np.flatnonzero(edge == -1).tolist(), strict=True)
-    for a, b in edge_at:
-        _settle(result, lean, segment, a, b, (by_left, by_right, has_left, has_right))
+    for low, high in _stretches(result == NONE, segment):
+        known_left = bool(has_left[low]) and (by_left[low] == FORWARD or not has_right[low])
+        border = low + _border(lean[low:high], int(by_left[low]), last=known_left)
+        before, after = int(by_left[low]), int(by_right[low])
+        if before == NONE:  # nothing in the whole segment is known
+            before = after = FORWARD if lean[low:high].sum() >= 0 else BACKWARD
+        result[low:border], result[border:high] = before, after
     return result
+
+
+def _stretches(held: Bools, segment: Ints) -> list[tuple[int, int]]:
+    """Ranges of units that are held, each in one segment."""
+    begins = held & np.concatenate(([True], ~held[:-1] | (np.diff(segment) != 0)))
+    ends = held & np.concatenate((~held[1:] | (np.diff(segment) != 0), [True]))
+    return list(zip(np.flatnonzero(begins).tolist(), (np.flatnonzero(ends) + 1).tolist(), strict=True))
+
+
+def _border(lean: Floats, before: int, *, last: bool) -> int:
+    """How many units of a stretch go with the direction before it; of places as good the last or the first."""
+    sign = 1 if before == FORWARD else -1
+    gain = sign * np.concatenate(([0.0], np.cumsum(lean)))
+    best = np.flatnonzero(gain >= gain.max() - 1e-9)
+    return int(best[-1 if last else 0])
 
 
 def _leaning(sure: Ints, likely: Ints, name: Ints) -> Floats:
@@ -201,34 +218,3 @@ def _leaning(sure: Ints, likely: Ints, name: Ints) -> Floats:
         lean[seen] = (forward[seen] - backward[seen]) / (forward[seen] + backward[seen])
     result: Floats = lean[name]
     return result
-
-
-_Sides = tuple[Ints, Ints, Bools, Bools]
-
-
-def _settle(
-    result: Ints,
-    lean: Floats,
-    segment: Ints,
-    low: int,
-    high: int,
-    sides: _Sides,
-) -> None:
-    """Put the border inside a stretch of open units [low, high) where the names fit best."""
-    by_left, by_right, has_left, has_right = sides
-    for a, b in _within(segment, low, high):
-        before, after = int(by_left[a]), int(by_right[a])
-        if before == NONE:  # nothing in the whole segment is known
-            result[a:b] = FORWARD if lean[a:b].sum() >= 0 else BACKWARD
-            continue
-        sign = 1 if before == FORWARD else -1
-        gain = sign * np.concatenate(([0.0], np.cumsum(lean[a:b])))
-        best = np.flatnonzero(gain >= gain.max() - 1e-9)
-        border = a + int(best[-1] if has_left[a] and (before == FORWARD or not has_right[a]) else best[0])
-        result[a:border], result[border:b] = before, after
-
-
-def _within(segment: Ints, low: int, high: int) -> list[tuple[int, int]]:
-    """[low, high) cut at the borders of segments."""
-    edges = [low, *(low + 1 + np.flatnonzero(np.diff(segment[low:high]))).tolist(), high]
-    return list(pairwise(edges))

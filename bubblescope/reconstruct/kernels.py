@@ -34,6 +34,9 @@ _STRAY = 0.05
 _RARE = 0.2
 """A string that occurs less often than this share of another is an exception beside it."""
 
+_COMMON = 0.02
+"""Share of the runs of a direction that a string makes up before others are taken to be made of it."""
+
 _SPLIT = 1.3
 """Backward pieces a forward, from which on backwards are taken to be split."""
 
@@ -70,11 +73,10 @@ def gaps_at_messages(work: Units, talk: Talk) -> Times:
     """
     ops = np.array([call.op for call in talk.calls], object)[talk.row] if len(talk.row) else np.empty(0, object)
     moments = np.sort(np.concatenate((talk.units.start, talk.units.end[ops != "send"])))
-    if not len(work):
-        return moments[:0]
-    reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(work.end)))
-    between: Times = moments[reach[np.searchsorted(work.start, moments)] <= moments]
-    return between
+    reach = np.maximum.accumulate(np.concatenate(([np.iinfo(np.int64).min], work.end)))
+    between = reach[np.searchsorted(work.start, moments)] <= moments
+    result: Times = moments[between]
+    return result
 
 
 def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, trains: bool) -> Blocks:
@@ -186,10 +188,10 @@ def _pieces(edges: Ints, direction: Ints, name: Ints, step: Ints) -> tuple[list[
         group, leaders = grouped([name[a:b] for a, b in mine])
         if len(leaders) > MOST_DISTINCT:
             return [], []
-        known, cut = _bases(leaders, np.bincount(group), split=way == BACKWARD)
+        known, common, cut = _bases(leaders, np.bincount(group), split=way == BACKWARD)
         for (a, b), g in zip(mine, group.tolist(), strict=True):
             at = a
-            for end, base in cut[g] if len(cut[g]) == 1 else parse(name[a:b], known) or cut[g]:
+            for end, base in cut[g] if len(cut[g]) == 1 else _parts(name[a:b], known, common) or cut[g]:
                 last = a + end if len(cut[g]) > 1 else b
                 pieces.append(_Piece(at, min(last, b), int(step[a]), way, len(bases) + base))
                 at = min(last, b)
@@ -201,29 +203,34 @@ def _pieces(edges: Ints, direction: Ints, name: Ints, step: Ints) -> tuple[list[
 _Cut = list[tuple[int, int]]  # end and base of each part of a string
 
 
-def _bases(leaders: list[Ints], count: Ints, *, split: bool) -> tuple[list[Ints], list[_Cut]]:
-    """Strings that are no repetition of others, shortest first; and how each string is made of them.
+def _bases(leaders: list[Ints], count: Ints, *, split: bool) -> tuple[list[Ints], list[int], list[_Cut]]:
+    """Strings that are no repetition of others, shortest first; the common ones of them; and how each string is made.
 
     With `split`, what a known string leaves of another is a string too, if the two share hardly a name:
     input gradients may stand alone, and weight gradients only behind them.
     """
     usual = float(np.average([len(leader) for leader in leaders], weights=count))
-    known, cut = list[Ints](), [list[tuple[int, int]]() for _ in leaders]
+    known, cut, common = list[Ints](), [list[tuple[int, int]]() for _ in leaders], list[int]()
     for g in sorted(range(len(leaders)), key=lambda g: (len(leaders[g]), -count[g])):
         string = leaders[g]
-        parts = parse(string, [base for base in known if len(base) >= _STRAY * usual])
-        if parts is None and split:
-            rest = _rest(string, known)
-            if rest is not None:
-                known.append(rest)
-                parts = parse(string, known)
+        parts = _parts(string, known, common)
+        if parts is None and split and (rest := _rest(string, [known[k] for k in common])) is not None:
+            common.append(len(known))
+            known.append(rest)
+            parts = _parts(string, known, common)
         if parts is None or len(parts) < 2:
+            if count[g] >= _COMMON * count.sum() and len(string) >= _STRAY * usual:
+                common.append(len(known))
+            parts = [(len(string), len(known))]
             known.append(string)
-            parts = [(len(string), len(known) - 1)]
-        else:
-            parts = parse(string, known)
-        cut[g] = parts or [(len(string), len(known) - 1)]
-    return known, cut
+        cut[g] = parts
+    return known, common, cut
+
+
+def _parts(string: Ints, known: list[Ints], common: list[int]) -> _Cut | None:
+    """How a string is made of common ones, if it is."""
+    parts = parse(string, [known[k] for k in common])
+    return None if parts is None else [(end, common[k]) for end, k in parts]
 
 
 def _rest(string: Ints, known: list[Ints]) -> Ints | None:

@@ -78,9 +78,10 @@ def _ranges(
     fences = _fences(trace)
     own = shared.take(shared.serving(IN_STAGE)).posted
     borders = np.sort(np.concatenate((sent.posted, fences)))
-    blocks, how = autograd.find_blocks(trace, sent.posted, fences), "autograd"
+    how: How = "autograd"
+    blocks = autograd.find_blocks(trace, sent.posted, fences)
     if not len(blocks) and trace.on_gpu:
-        blocks, how = _from_kernels(trace, sent, fences, *work), "kernels"
+        how, blocks = "kernels", _from_kernels(trace, sent, fences, *work)
     return actions.drawn_out(actions.from_blocks(blocks), own, borders), how if len(blocks) else None
 
 

@@ -6,7 +6,7 @@ when they hold nearly the same names, whatever their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
@@ -59,8 +59,8 @@ def grouped(strings: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
     for rows in sorted(exact.values(), key=lambda rows: -len(rows)):
         string = strings[rows[0]]
         reach = int(TOLERANCE * len(string)) + 1
-        near: Iterable[int] = (g for n in range(len(string) - reach, len(string) + reach + 1) for g in by_length.get(n, ()))
-        near = islice(near, COMPARED) if len(leaders) < MOST_DISTINCT else ()
+        lengths = range(len(string) - reach, len(string) + reach + 1) if len(leaders) < MOST_DISTINCT else ()
+        near = islice((g for n in lengths for g in by_length.get(n, ())), COMPARED)
         found = next((g for g in near if alike(leaders[g], string)), None)
         if found is None:
             found = len(leaders)
