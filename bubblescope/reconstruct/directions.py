@@ -12,14 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from bubblescope.model.columns import Bools, Ints, Times
+from bubblescope.model.columns import Bools, Floats, Ints, Times
 from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct.autograd import backward_roots
 from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.strings import alike, grouped, turn
 from bubblescope.reconstruct.units import Units, matching
-
-Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 __all__ = ["BACKWARD", "FORWARD", "directions"]
 
@@ -121,8 +119,9 @@ def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Times, *, trains
     if took[told == BACKWARD].sum() < _LEAST * took[told == FORWARD].sum():
         # The last stage begins with a forward and its backward, and what else there is are weight gradients.
         start = int(edges[np.flatnonzero(group == group[first[0]])[0]])
-        forward = opening[: turn(opening, took[start : start + len(opening)])]
-        _by_opening(told, name, edges, forward)
+        at = turn(opening, took[start : start + len(opening)])
+        if not np.isin(opening[:at], opening[at:]).any():
+            _by_opening(told, name, edges, opening[:at])
     return told
 
 

@@ -93,7 +93,7 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     if len(work) < 2 or not len(cuts):
         return Blocks.empty()
     step = np.searchsorted(fences, work.host, "right")
-    segment = np.searchsorted(np.sort(np.concatenate((cuts, fences))), work.host, "right")
+    segment: Ints = np.searchsorted(np.sort(np.concatenate((cuts, fences))), work.host, "right")
     took = work.end - work.start
     direction = directions(trace, work, segment, step, trains=trains)
     segment = _mended(segment, direction, work.name, step)

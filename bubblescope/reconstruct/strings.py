@@ -11,12 +11,14 @@ from itertools import islice
 
 import numpy as np
 
-from bubblescope.model.columns import Ints, Times
+from bubblescope.model.columns import Floats, Ints, Times
 
 __all__ = ["MOST_DISTINCT", "TOLERANCE", "alike", "border", "equal_parts", "grouped", "parse", "simple", "turn"]
 
 TOLERANCE = 0.1
 """Share of the kernels of a string in which one alike may differ."""
+
+TIE = 1e-9
 
 COMPARED = 32
 """With how many others a string is compared at most; the most frequent come first."""
@@ -133,9 +135,9 @@ def border(string: Ints) -> int:
     n = len(string)
     if n < 4:
         return 0
-    misplaced = _misplaced(string)
-    inner = np.arange(n + 1)
-    for at in np.flatnonzero((misplaced == 0) & (inner >= n / 4) & (inner <= 3 * n / 4)).tolist():
+    place = np.arange(n + 1)
+    inner = (place >= n / 4) & (place <= 3 * n / 4)
+    for at in np.flatnonzero((_apart(string) > 1 - TIE) & inner).tolist():
         if all(len(part) >= 2 * len(np.unique(part)) for part in (string[:at], string[at:])):
             return int(at)
     return 0
@@ -149,26 +151,27 @@ def turn(string: Ints, took: Times) -> int:
     n = len(string)
     if n < 2:
         return n
-    misplaced = _misplaced(string)[1:n]
+    apart = _apart(string)[1:n]
     time = np.cumsum(took)
     share = time[:-1] / max(int(time[-1]), 1)
-    inner = (share > LEAST_SHARE) & (share < 1 - LEAST_SHARE)  # a place at either end would put all names on one side
+    inner = (share > LEAST_SHARE) & (share < 1 - LEAST_SHARE)
     if not inner.any():
         inner[:] = True
-    best = np.flatnonzero(inner & (misplaced == misplaced[inner].min()))
+    best = np.flatnonzero(inner & (apart >= apart[inner].max() - TIE))
     return int(best[np.abs(share[best] - 1 / (1 + BACKWARD_TO_FORWARD)).argmin()]) + 1
 
 
-def _misplaced(string: Ints) -> Ints:
-    """For each place in a string, ends included, how many kernels stand on the side on which their name is rarer."""
-    code = np.unique(string, return_inverse=True)[1].reshape(-1)
-    total = np.bincount(code)
-    before = np.zeros_like(total)
-    result = np.zeros(len(string) + 1, np.int64)
-    wrong = 0
-    for i, c in enumerate(code.tolist()):
-        wrong -= min(before[c], total[c] - before[c])
-        before[c] += 1
-        wrong += min(before[c], total[c] - before[c])
-        result[i + 1] = wrong
+def _apart(string: Ints) -> Floats:
+    """For each place in a string, ends included, how different the names before and after it are.
+
+    1: no name stands on both sides; 0: all names have equal shares of either side.
+    """
+    n = len(string)
+    place = np.arange(n + 1)
+    _, code = np.unique(string, return_inverse=True)
+    result = np.zeros(n + 1)
+    for c in range(int(code.max()) + 1):
+        before = np.concatenate(([0], np.cumsum(code.reshape(-1) == c)))
+        result += np.abs(before - before[-1] * place / n)
+    result *= n / np.maximum(2 * place * (n - place), 1)
     return result
