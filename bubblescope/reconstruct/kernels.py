@@ -40,6 +40,9 @@ _COMMON = 0.02
 _SPLIT = 1.3
 """Backward pieces a forward, from which on backwards are taken to be split."""
 
+_MOST_BASES = 16
+"""Of how many strings, the most frequent first, another is tried to be made."""
+
 _APART = 0.34
 """Two strings that share less than this of their names do different things."""
 
@@ -65,17 +68,26 @@ class _Piece:
     base: int
 
 
-def gaps_at_messages(work: Units, talk: Talk) -> Times:
+def gaps_at_messages(work: Units, sent: Talk, shared: Units) -> Times:
     """Where no launch is recorded: moments on the GPU at which a message parts two units, sorted.
 
     A message begins behind the work that was asked for before it was posted, and a receive ends before the action
-    that awaits it. The same moment inside a unit says nothing.
+    that awaits it. The same moment inside a unit says nothing, nor does it inside one of the `shared` collectives
+    that work waits for.
     """
-    ops = np.array([call.op for call in talk.calls], object)[talk.row] if len(talk.row) else np.empty(0, object)
-    moments = np.sort(np.concatenate((talk.units.start, talk.units.end[ops != "send"])))
-    reach = np.maximum.accumulate(np.concatenate(([np.iinfo(np.int64).min], work.end)))
-    between = reach[np.searchsorted(work.start, moments)] <= moments
-    result: Times = moments[between]
+    ops = np.array([call.op for call in sent.calls], object)[sent.row] if len(sent.row) else np.empty(0, object)
+    moments = np.sort(np.concatenate((sent.units.start, sent.units.end[ops != "send"])))
+    following = np.append(work.start, np.iinfo(np.int64).max)[np.searchsorted(work.start, shared.start)]
+    awaited = _idle(work, shared.start) & (shared.end <= following)
+    busy = Units.concat((work, shared.take(awaited)))
+    result: Times = moments[_idle(busy.take(np.argsort(busy.start)), moments)]
+    return result
+
+
+def _idle(units: Units, moments: Times) -> Bools:
+    """At which moments none of the units, in order of their start, runs."""
+    reach = np.maximum.accumulate(np.concatenate(([np.iinfo(np.int64).min], units.end)))
+    result: Bools = reach[np.searchsorted(units.start, moments)] <= moments
     return result
 
 
@@ -153,6 +165,12 @@ class _Wholes:
         near = np.abs(self.length - len(string)) <= TOLERANCE * len(string)
         return any(alike(string, self.leaders[k]) for k in np.flatnonzero(near & (self.count > least)))
 
+    def makes(self, string: Ints, least: float) -> bool:
+        """Whether a string is made of one or several that stand more often than `least` times."""
+        often = np.flatnonzero((self.count > least) & (self.length <= (1 + TOLERANCE) * len(string)))
+        often = often[np.argsort(-self.count[often], kind="stable")][:_MOST_BASES]
+        return bool(len(often)) and parse(string, [self.leaders[k] for k in often]) is not None
+
 
 def _joined(edges: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
     """Edges of runs, without those that cut a string which more often stands whole."""
@@ -169,7 +187,7 @@ def _joined(edges: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
             a, b, c = spans[k][0], spans[k][1], spans[k + 1][1]
             if a in drop or direction[a] != direction[b] or step[a] != step[b]:
                 continue
-            if whole.recurs(name[a:c], max(often[k], often[k + 1])):
+            if whole.makes(name[a:c], max(often[k], often[k + 1])):
                 drop.add(b)
         if not drop:
             return edges

@@ -81,16 +81,19 @@ def _ranges(
     how: How = "autograd"
     blocks = autograd.find_blocks(trace, sent.posted, fences)
     if not len(blocks) and trace.on_gpu:
-        how, blocks = "kernels", _from_kernels(trace, sent, fences, *work)
+        how, blocks = "kernels", _from_kernels(trace, (sent, shared), fences, work)
     return actions.drawn_out(actions.from_blocks(blocks), own, borders), how if len(blocks) else None
 
 
-def _from_kernels(trace: RankTrace, sent: Talk, fences: Times, work: Units, optimizer: Units) -> autograd.Blocks:
-    """Actions from kernels and messages alone."""
+def _from_kernels(
+    trace: RankTrace, talk: tuple[Talk, Talk], fences: Times, work: tuple[Units, Units]
+) -> autograd.Blocks:
+    """Actions from kernels and messages alone; `talk` is between stages and all other, `work` compute and optimizer."""
+    (sent, shared), (compute, optimizer) = talk, work
     launched = len(trace.launches) > 0
-    cuts = sent.posted if launched else kernels.gaps_at_messages(work, sent)
+    cuts = sent.posted if launched else kernels.gaps_at_messages(compute, sent, shared.units)
     fences = np.sort(np.concatenate((fences, optimizer.host)))
-    return kernels.find_blocks(trace, work, cuts, fences, trains=len(optimizer) > 0)
+    return kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0)
 
 
 def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
