@@ -12,6 +12,7 @@ What does not make sense as a pipeline gives no actions at all.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,7 +24,16 @@ from bubblescope.reconstruct.calls import Talk
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD, directions
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.recompute import runs, with_recomputation
-from bubblescope.reconstruct.strings import MOST_DISTINCT, TOLERANCE, alike, border, equal_parts, grouped, parse
+from bubblescope.reconstruct.strings import (
+    MOST_DISTINCT,
+    TOLERANCE,
+    alike,
+    border,
+    difference,
+    equal_parts,
+    grouped,
+    parse,
+)
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
 __all__ = ["find_blocks", "gaps_at_messages"]
@@ -113,6 +123,7 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     edges = _joined(_absorbed(direction, segment), direction, work.name, step)
     pieces, bases = _pieces(edges, direction, work.name, step)
     pieces, bases = _put_off(pieces, bases, matching(trace.names, _WEIGHT_WORD), matching(trace.names, _INPUT_WORD))
+    pieces = _balanced(pieces, bases)
     kinds = _kinds(pieces, bases)
     return _assembled(pieces, kinds, work.host) if kinds is not None else Blocks.empty()
 
@@ -183,11 +194,16 @@ def _joined(edges: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
         often = whole.count[group]
         rare = often < np.median(often)
         drop = set[int]()
-        for k in np.flatnonzero(rare[:-1] & rare[1:]).tolist():
+        for k in np.flatnonzero(rare[:-1] | rare[1:]).tolist():
             a, b, c = spans[k][0], spans[k][1], spans[k + 1][1]
             if a in drop or direction[a] != direction[b] or step[a] != step[b]:
                 continue
-            if whole.makes(name[a:c], max(often[k], often[k + 1])):
+            if rare[k] and rare[k + 1]:
+                cut = whole.makes(name[a:c], max(often[k], often[k + 1]))
+            else:
+                kept, leader = (name[b:c], leaders[group[k + 1]]) if rare[k] else (name[a:b], leaders[group[k]])
+                cut = difference(name[a:c], leader) < difference(kept, leader)
+            if cut:
                 drop.add(b)
         if not drop:
             return edges
@@ -289,6 +305,27 @@ def _evened(pieces: list[_Piece], name: Ints) -> list[_Piece]:
                 _Piece(only.first + a, only.first + b, only.step, only.direction, only.base)
                 for a, b in zip(starts, ends, strict=True)
             ]
+    return sorted(result, key=lambda piece: piece.first)
+
+
+def _balanced(pieces: list[_Piece], bases: list[Ints]) -> list[_Piece]:
+    """Pieces, with those of one direction cut up if that is how they come out as many as those of the other.
+
+    Two backwards that always stand together look like one, and so do two forwards. Where backwards are split
+    they are meant to be more.
+    """
+    few = int(sum(piece.direction == BACKWARD for piece in pieces) * 2 < len(pieces))
+    mine = [piece for piece in pieces if piece.direction == few]
+    count = round((len(pieces) - len(mine)) / max(1, len(mine)))
+    if count < 2 or (few == FORWARD and _split_kinds(pieces, bases) is not None):
+        return pieces
+    ends = {base: equal_parts(bases[base], count) for base in {piece.base for piece in mine}}
+    if None in ends.values():
+        return pieces
+    result = [piece for piece in pieces if piece.direction != few]
+    for piece in mine:
+        edges = np.linspace(piece.first, piece.last, count + 1).round().astype(int).tolist()
+        result += [_Piece(a, b, piece.step, piece.direction, piece.base) for a, b in pairwise(edges)]
     return sorted(result, key=lambda piece: piece.first)
 
 

@@ -13,7 +13,18 @@ import numpy as np
 
 from bubblescope.model.columns import Floats, Ints, Times
 
-__all__ = ["MOST_DISTINCT", "TOLERANCE", "alike", "border", "equal_parts", "grouped", "parse", "simple", "turn"]
+__all__ = [
+    "MOST_DISTINCT",
+    "TOLERANCE",
+    "alike",
+    "border",
+    "difference",
+    "equal_parts",
+    "grouped",
+    "parse",
+    "simple",
+    "turn",
+]
 
 TOLERANCE = 0.1
 """Share of the kernels of a string in which one alike may differ."""
