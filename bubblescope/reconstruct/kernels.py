@@ -20,38 +20,27 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct.autograd import Blocks
-from bubblescope.reconstruct.calls import Talk
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD, directions
 from bubblescope.reconstruct.ranges import NONE
-from bubblescope.reconstruct.recompute import runs, with_recomputation
+from bubblescope.reconstruct.recompute import with_recomputation
+from bubblescope.reconstruct.segments import STRAY, absorbed, joined, mended
 from bubblescope.reconstruct.strings import (
     MOST_DISTINCT,
-    TOLERANCE,
     alike,
     border,
-    difference,
     equal_parts,
     grouped,
     parse,
 )
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
-__all__ = ["find_blocks", "gaps_at_messages"]
-
-_STRAY = 0.05
-"""A run shorter than this share of the usual one is no action."""
-
-_RARE = 0.2
-"""A string that occurs less often than this share of another is an exception beside it."""
+__all__ = ["find_blocks"]
 
 _COMMON = 0.02
 """Share of the runs of a direction that a string makes up before others are taken to be made of it."""
 
 _SPLIT = 1.3
 """Backward pieces a forward, from which on backwards are taken to be split."""
-
-_MOST_BASES = 16
-"""Of how many strings, the most frequent first, another is tried to be made."""
 
 _APART = 0.34
 """Two strings that share less than this of their names do different things."""
@@ -78,29 +67,6 @@ class _Piece:
     base: int
 
 
-def gaps_at_messages(work: Units, sent: Talk, shared: Units) -> Times:
-    """Where no launch is recorded: moments on the GPU at which a message parts two units, sorted.
-
-    A message begins behind the work that was asked for before it was posted, and a receive ends before the action
-    that awaits it. The same moment inside a unit says nothing, nor does it inside one of the `shared` collectives
-    that work waits for.
-    """
-    ops = np.array([call.op for call in sent.calls], object)[sent.row] if len(sent.row) else np.empty(0, object)
-    moments = np.sort(np.concatenate((sent.units.start, sent.units.end[ops != "send"])))
-    following = np.append(work.start, np.iinfo(np.int64).max)[np.searchsorted(work.start, shared.start)]
-    awaited = _idle(work, shared.start) & (shared.end <= following)
-    busy = Units.concat((work, shared.take(awaited)))
-    result: Times = moments[_idle(busy.take(np.argsort(busy.start)), moments)]
-    return result
-
-
-def _idle(units: Units, moments: Times) -> Bools:
-    """At which moments none of the units, in order of their start, runs."""
-    reach = np.maximum.accumulate(np.concatenate(([np.iinfo(np.int64).min], units.end)))
-    result: Bools = reach[np.searchsorted(units.start, moments)] <= moments
-    return result
-
-
 def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, trains: bool) -> Blocks:
     """The forwards and backwards of a rank; none where its kernels make no pipeline.
 
@@ -118,97 +84,14 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     segment: Ints = np.searchsorted(np.sort(np.concatenate((cuts, fences))), work.host, "right")
     took = work.end - work.start
     direction = directions(trace, work, segment, step, trains=trains)
-    segment = _mended(segment, direction, work.name, step)
+    segment = mended(segment, direction, work.name, step)
     direction = with_recomputation(direction, work.name, segment, took)
-    edges = _joined(_absorbed(direction, segment), direction, work.name, step)
+    edges = joined(absorbed(direction, segment), direction, work.name, step)
     pieces, bases = _pieces(edges, direction, work.name, step)
     pieces, bases = _put_off(pieces, bases, matching(trace.names, _WEIGHT_WORD), matching(trace.names, _INPUT_WORD))
     pieces = _balanced(pieces, bases)
     kinds = _kinds(pieces, bases)
     return _assembled(pieces, kinds, work.host) if kinds is not None else Blocks.empty()
-
-
-def _absorbed(direction: Ints, segment: Ints) -> Ints:
-    """Edges of runs; a stray one goes with its neighbour in the same segment."""
-    edges = runs(direction, segment)
-    length = np.diff(edges)
-    usual = float(np.sort(length)[np.searchsorted(np.cumsum(np.sort(length)), len(direction) / 2)])
-    for k in np.flatnonzero(length < _STRAY * usual).tolist():
-        a, b = int(edges[k]), int(edges[k + 1])
-        if a > 0 and segment[a - 1] == segment[a]:
-            direction[a:b] = direction[a - 1]
-        elif b < len(direction) and segment[b] == segment[a]:
-            direction[a:b] = direction[b]
-    return runs(direction, segment)
-
-
-def _mended(segment: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
-    """The same segments, without cuts inside what more often stands whole: a forward, or one and its backward."""
-    edges = runs(direction, segment)
-    dropped = np.setdiff1d(edges, _joined(edges, direction, name, step))
-    keep = np.diff(segment, prepend=segment[0]) != 0
-    keep[dropped] = False
-    segment = np.cumsum(keep)
-    edges = np.concatenate(([0], 1 + np.flatnonzero(np.diff(segment)), [len(segment)]))
-    spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    group, leaders = grouped([name[a:b] for a, b in spans])
-    if len(leaders) > MOST_DISTINCT:
-        return segment
-    whole = _Wholes(leaders, np.bincount(group))
-    turned = np.flatnonzero((direction[edges[1:-1] - 1] == FORWARD) & (direction[edges[1:-1]] == BACKWARD))
-    for k in turned[step[edges[turned]] == step[edges[turned + 1]]].tolist():
-        (a, b), (_, c) = spans[k], spans[k + 1]
-        keep[b] &= not whole.recurs(name[a:c], whole.count[group[k + 1]] / _RARE)
-    return np.cumsum(keep)
-
-
-class _Wholes:
-    """Strings that stand whole, and how often each does."""
-
-    def __init__(self, leaders: list[Ints], count: Ints) -> None:
-        self.leaders, self.count = leaders, count
-        self.length = np.array([len(leader) for leader in leaders])
-
-    def recurs(self, string: Ints, least: float) -> bool:
-        """Whether a string is alike one that stands more often than `least` times."""
-        if self.count.max() <= least:
-            return False
-        near = np.abs(self.length - len(string)) <= TOLERANCE * len(string)
-        return any(alike(string, self.leaders[k]) for k in np.flatnonzero(near & (self.count > least)))
-
-    def makes(self, string: Ints, least: float) -> bool:
-        """Whether a string is made of one or several that stand more often than `least` times."""
-        often = np.flatnonzero((self.count > least) & (self.length <= (1 + TOLERANCE) * len(string)))
-        often = often[np.argsort(-self.count[often], kind="stable")][:_MOST_BASES]
-        return bool(len(often)) and parse(string, [self.leaders[k] for k in often]) is not None
-
-
-def _joined(edges: Ints, direction: Ints, name: Ints, step: Ints) -> Ints:
-    """Edges of runs, without those that cut a string which more often stands whole."""
-    for _ in range(3):
-        spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-        group, leaders = grouped([name[a:b] for a, b in spans])
-        if len(leaders) < 2 or len(leaders) > MOST_DISTINCT:
-            return edges
-        whole = _Wholes(leaders, np.bincount(group))
-        often = whole.count[group]
-        rare = often < np.median(often)
-        drop = set[int]()
-        for k in np.flatnonzero(rare[:-1] | rare[1:]).tolist():
-            a, b, c = spans[k][0], spans[k][1], spans[k + 1][1]
-            if a in drop or direction[a] != direction[b] or step[a] != step[b]:
-                continue
-            if rare[k] and rare[k + 1]:
-                cut = whole.makes(name[a:c], max(often[k], often[k + 1]))
-            else:
-                kept, leader = (name[b:c], leaders[group[k + 1]]) if rare[k] else (name[a:b], leaders[group[k]])
-                cut = difference(name[a:c], leader) < difference(kept, leader)
-            if cut:
-                drop.add(b)
-        if not drop:
-            return edges
-        edges = edges[~np.isin(edges, list(drop))]
-    return edges
 
 
 def _pieces(edges: Ints, direction: Ints, name: Ints, step: Ints) -> tuple[list[_Piece], list[Ints]]:
@@ -253,7 +136,7 @@ def _bases(leaders: list[Ints], count: Ints, *, split: bool) -> tuple[list[Ints]
             known.append(rest)
             parts = _parts(string, known, common)
         if parts is None or len(parts) < 2:
-            if count[g] >= _COMMON * count.sum() and len(string) >= _STRAY * usual:
+            if count[g] >= _COMMON * count.sum() and len(string) >= STRAY * usual:
                 common.append(len(known))
             parts = [(len(string), len(known))]
             known.append(string)

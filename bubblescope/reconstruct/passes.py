@@ -10,7 +10,7 @@ from bubblescope.model.options import Options
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import RankTrace
-from bubblescope.reconstruct import actions, autograd, kernels, labels, messages, steps
+from bubblescope.reconstruct import actions, autograd, kernels, labels, messages, segments, steps
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.ranges import owners
@@ -91,7 +91,7 @@ def _from_kernels(
     """Actions from kernels and messages alone; `talk` is between stages and all other, `work` compute and optimizer."""
     (sent, shared), (compute, optimizer) = talk, work
     launched = len(trace.launches) > 0
-    cuts = sent.posted if launched else kernels.gaps_at_messages(compute, sent, shared.units)
+    cuts = sent.posted if launched else segments.gaps_at_messages(compute, sent, shared.units)
     fences = np.sort(np.concatenate((fences, optimizer.host)))
     return kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0)
 
