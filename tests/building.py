@@ -33,6 +33,7 @@ from bubblescope.model.trace import (
 )
 
 __all__ = [
+    "Call",
     "Kernel",
     "Launch",
     "Note",
@@ -40,6 +41,7 @@ __all__ = [
     "Run",
     "actions_of",
     "backward",
+    "call",
     "forward",
     "group",
     "job",
@@ -73,6 +75,15 @@ class Op(NamedTuple):
 
 class Note(NamedTuple):
     """An annotation on a host thread."""
+
+    name: str
+    start: int
+    end: int
+    thread: str
+
+
+class Call(NamedTuple):
+    """A frame of a Python function on a host thread."""
 
     name: str
     start: int
@@ -118,6 +129,11 @@ def op(name: str, start: int, end: int, *, seq=-1, forward_thread=0, thread="mai
 def note(name: str, start: int, end: int, thread="main") -> Note:
     """An annotation."""
     return Note(name, start, end, thread)
+
+
+def call(name: str, start: int, end: int, thread="main") -> Call:
+    """A frame, as the profiler writes it: `path/file.py(12): function`."""
+    return Call(name, start, end, thread)
 
 
 def launch(number: int, start: int, end: int | None = None, thread="main") -> Launch:
@@ -170,6 +186,7 @@ def trace(*rows: Any, groups: Sequence[ProcessGroup] = (), absolute=True, rank: 
         for r in flat if isinstance(r, Op)
     ]  # fmt: skip
     notes = [(r.start, r.end, names(r.name), threads(r.thread)) for r in flat if isinstance(r, Note)]
+    calls = [(r.start, r.end, names(r.name), threads(r.thread)) for r in flat if isinstance(r, Call)]
     launches = [
         (r.start, r.end, names("cudaLaunchKernel"), threads(r.thread), r.id) for r in flat if isinstance(r, Launch)
     ]
@@ -187,6 +204,7 @@ def trace(*rows: Any, groups: Sequence[ProcessGroup] = (), absolute=True, rank: 
         annotations=_block(Annotations, notes),
         launches=_block(Launches, launches),
         kernels=_block(Kernels, kernels),
+        frames=_block(Annotations, calls),
     )
     built.self_check()
     return built
@@ -232,6 +250,7 @@ def timeline(
     groups: Sequence[ProcessGroup] = (),
     world: int | None = None,
     absolute=True,
+    host: str | None = None,
 ) -> RankTimeline:
     """A rank's timeline.
 
@@ -245,6 +264,7 @@ def timeline(
         groups: process groups that the rank is told of.
         world: the world size that its file states.
         absolute: whether its times count from the epoch.
+        host: the machine that recorded it; ranks of one share a clock.
     """
     parts = [(part, row) for row in actions for part in _parts(*row)]
     acts = [(*part, _in_block(row, actions)) for part, row in parts]
@@ -259,7 +279,7 @@ def timeline(
     built = RankTimeline(
         rank=rank,
         source=SOURCE,
-        identity=Identity(rank=rank, world_size=world, groups=tuple(groups)),
+        identity=Identity(rank=rank, world_size=world, host=host, groups=tuple(groups)),
         absolute=absolute,
         on_gpu=True,
         steps=_block(Steps, [(s, e, n) for n, s, e in steps] or [(0, max(ends, default=0), 0)]),

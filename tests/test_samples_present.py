@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-RECORDER = ROOT / "tools" / "record_pipeline.py"
+RECORDERS = ("record_pipeline.py", "record_megatron.py", "record_deepspeed.py")
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_traces").glob("*/recorded.json"))
 
 
@@ -33,9 +33,9 @@ def strings_in(value):
             yield from strings_in(inner)
 
 
-def record(*options):
-    """Run the recorder without torch, as most machines will: -S and -I keep out what is installed."""
-    command = [sys.executable, "-I", "-S", str(RECORDER), *options]
+def record(recorder, *options):
+    """Run a recorder without torch, as most machines will: -E, -s and -S keep out what is installed."""
+    command = [sys.executable, "-E", "-s", "-S", str(ROOT / "tools" / recorder), *options]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -47,6 +47,12 @@ def test_the_promised_samples_are_there():
         "1f1b_p4m8_slow_last",
         "interleaved_1f1b_p4m8v2",
         "looped_bfs_p2m6v2",
+        "zb_v_p2m6",
+        "megatron_1f1b_p4m8",
+        "megatron_1f1b_p2t2m4",
+        "megatron_interleaved_1f1b_p4m8v2",
+        "deepspeed_p4m8",
+        "deepspeed_p2d2m6",
     }
 
 
@@ -84,25 +90,34 @@ def test_the_sleeps_of_a_sample_kept_their_time(folder):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("recorder", "options", "message"),
     [
-        (["--schedule", "1f1b", "-m", "3"], "needs at least 4 micro-batches: -m is 3"),
-        (["--schedule", "zb-v", "-v", "3"], "-v must be 2, not 3"),
-        (["--schedule", "interleaved-1f1b", "-m", "9"], "-m 12 would do"),
-        (["--schedule", "gpipe", "--scale", "1,2"], "one number for each of the 4 stages, not 2"),
-        (["--schedule", "gpipe"], "pip install torch"),
+        ("record_pipeline.py", "--schedule 1f1b -m 3", "needs at least 4 micro-batches: -m is 3"),
+        ("record_pipeline.py", "--schedule zb-v -v 3", "-v must be 2, not 3"),
+        ("record_pipeline.py", "--schedule interleaved-1f1b -m 9", "-m 12 would do"),
+        ("record_pipeline.py", "--schedule gpipe --scale 1,2", "one number for each of the 4 stages, not 2"),
+        ("record_pipeline.py", "--schedule gpipe", "pip install torch"),
+        ("record_megatron.py", "-p 1", "a pipeline needs at least 2 ranks: -p is 1"),
+        ("record_megatron.py", "-m 9 -v 2", "-m 12 would do"),
+        ("record_megatron.py", "-t 0", "--tensor must be at least 1, not 0"),
+        ("record_megatron.py", "-v 2 --scale 1,2", "one number for each of the 8 stages, not 2"),
+        ("record_megatron.py", "", "pip install torch"),
+        ("record_deepspeed.py", "-p 1", "a pipeline needs at least 2 ranks: -p is 1"),
+        ("record_deepspeed.py", "--forward-ms 0", "must be above 0"),
+        ("record_deepspeed.py", "", "pip install torch"),
     ],
 )
-def test_the_recorder_says_what_is_wrong(options, message, tmp_path):
+def test_a_recorder_says_what_is_wrong(recorder, options, message, tmp_path):
     """A run that cannot be is refused before anything is written, with what would do."""
-    run = record(*options, "--out", str(tmp_path))
+    run = record(recorder, *options.split(), "--out", str(tmp_path))
     assert run.returncode == 2
     assert message in run.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_the_recorder_has_a_help_text():
+@pytest.mark.parametrize("recorder", RECORDERS)
+def test_a_recorder_has_a_help_text(recorder):
     """The options are explained even without torch."""
-    run = record("--help")
+    run = record(recorder, "--help")
     assert run.returncode == 0
     assert "--forward-ms" in run.stdout

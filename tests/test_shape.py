@@ -21,7 +21,7 @@ BELOW = {
     "model": set(),
     "ingest": {"model"},
     "reconstruct": {"model"},
-    "align": {"model"},
+    "align": {"schedules", "model"},
     "schedules": {"model"},
     "analysis": {"align", "schedules", "model"},
     "report": {"schedules", "model"},

@@ -6,15 +6,20 @@ counted from a moment and a difference near by, so that nothing is lost; slopes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["STEEPEST", "Band", "Floats", "Side", "closed", "loosened"]
+__all__ = ["STEEPEST", "Band", "Floats", "Side", "agreeing", "closed", "equalized", "loosened", "wobble"]
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Points = tuple[Floats, Floats]
+"""Moments and values."""
+
 
 STEEPEST = 100e-6
 """No two clocks drift apart faster. Quartz is good to 20 to 50 ppm; a time service steers what is left."""
@@ -75,7 +80,8 @@ class Band:
     """All lines from `below` (lower bounds) to `above` (upper bounds, turned: lower bounds of the opposite line).
 
     `slopes` are those of the flattest and the steepest such line; `middle` is the slope of the line that keeps
-    farthest from all bounds. Where no line fits, all bounds give way by `slack`, the least that lets one fit.
+    farthest from all bounds, wrong by `unsure` perhaps. Where no line fits, all bounds give way by `slack`, the least
+    that lets one fit.
     """
 
     below: Side
@@ -83,6 +89,7 @@ class Band:
     slopes: tuple[float, float]
     middle: float
     slack: float
+    unsure: float = 2 * STEEPEST
 
     @classmethod
     def between(cls, below: Side, above: Side) -> Band:
@@ -107,6 +114,10 @@ class Band:
     def bounded(self) -> bool:
         """Whether there are bounds on both sides."""
         return len(self.below.at) > 0 and len(self.above.at) > 0
+
+    def judged(self, sides: tuple[Points, Points]) -> Band:
+        """The same lines, with what all points, not only those of the hulls, tell of the middle slope."""
+        return replace(self, unsure=min(wobble(sides, self.middle), 2 * STEEPEST))
 
     def range(self, slope: float, at: float) -> tuple[float, float]:
         """Lowest and highest value at the moment `at` of the lines of one slope."""
@@ -138,6 +149,51 @@ def _crossing(slopes: Floats, overlap: Floats, inside: int, outside: int) -> flo
     return float(slopes[inside] + part * (slopes[outside] - slopes[inside]))
 
 
+def wobble(sides: Sequence[Points], slope: float) -> float:
+    """By how much the slope of bounds may be wrong, if the least that a message takes is always the same.
+
+    Then the tightest bounds of each quarter of the time lie on one line. Infinite where a quarter has no bound: waits
+    come and go with the phases of a step, and what looks like drift may be that. `sides` are lower bounds in order of
+    time: those of the line, and those of the opposite line; either may be missing.
+    """
+    known = [(sign, at, value) for sign, (at, value) in zip((1, -1), sides, strict=True) if len(at)]
+    first, last = min(at[0] for _, at, _ in known), max(at[-1] for _, at, _ in known)
+    if first == last:
+        return float("inf")
+    worst = 0.0
+    for sign, at, value in known:
+        level = value - sign * slope * at
+        limits = np.searchsorted(at, np.linspace(first, last, 5)[1:4])
+        if min(limits[0], *np.diff(limits), len(at) - limits[-1]) == 0:
+            return float("inf")
+        worst = max(worst, float(np.ptp(np.maximum.reduceat(level, [0, *limits]))))
+    return worst / float(last - first)
+
+
+def agreeing(below: Points, above: Points) -> tuple[Bools, Bools]:
+    """Which lower and upper bounds stay if as few as possible go, so that a line fits the rest.
+
+    Of several slopes with as few the one that leaves most room. Slopes are tried on a grid that becomes finer around
+    the best. Where some bounds are wrong, others may be that happen to contradict none: on either side as many of the
+    tightest go as had to.
+    """
+    slopes, step = np.linspace(-STEEPEST, STEEPEST, 41), STEEPEST / 20
+    for _ in range(3):
+        low, high = (np.sort(value - np.multiply.outer(slopes, at), axis=1) for at, value in (below, above))
+        low = low[:, ::-1]
+        # With k lower bounds gone, the next is the lowest place of the line; upper bounds below it have to go.
+        gone = np.array([np.searchsorted(up, down) + np.arange(len(down)) for down, up in zip(low, high, strict=True)])
+        first, rows = gone.argmin(axis=1), np.arange(len(slopes))
+        total = gone[rows, first]
+        other = np.minimum(total - first, high.shape[1] - 1)
+        best = int(np.lexsort((low[rows, first] - high[rows, other], total))[0])
+        slope, more = float(slopes[best]), int(total[best])
+        floor = low[best, min(first[best] + more, low.shape[1] - 1)]
+        ceiling = high[best, min(other[best] + more, high.shape[1] - 1)]
+        slopes, step = slope + step * np.linspace(-1, 1, 21), step / 10
+    return below[1] - slope * below[0] <= floor, above[1] - slope * above[0] >= ceiling
+
+
 def closed(most: Floats) -> Floats:
     """The tightest upper bounds of all differences, from `most[i, j]` of the value of j less that of i.
 
@@ -167,3 +223,27 @@ def loosened(most: Floats) -> tuple[Floats, float]:
         feasible = np.min(np.diagonal(closed(most + middle * off))) >= 0
         low, high = (low, middle) if feasible else (middle, high)
     return closed(most + high * off), high
+
+
+def equalized(most: Floats) -> Floats:
+    """The tightest bounds if all are drawn tighter by as much as they can be, the same everywhere.
+
+    Whatever goes from one clock to another takes some time, which the bounds do not know. Where a loop of bounds leaves
+    room, that is the time of all its messages; to take it from each of them keeps a clock that is one hop away one way
+    round and many the other from being put in the middle.
+    """
+    found = closed(most)
+    inner = np.isfinite(found) & np.isfinite(found.T) & np.isfinite(most) & ~np.eye(len(most), dtype=bool)
+    if not np.any(inner):
+        return found
+    back = np.where(inner, most + most.T, np.inf)
+    low, high = 0.0, min(float(np.min(back)) / 2, float(np.max(most[inner])))
+    trial = high
+    while high - low > 1:
+        tried = closed(most - trial * inner)
+        if np.min(np.diagonal(tried)) >= 0:
+            found, low = tried, trial
+        else:
+            high = trial
+        trial = (low + high) / 2
+    return found

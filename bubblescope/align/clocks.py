@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bubblescope.align.consensus import Edges, Lines, settle
+from bubblescope.align.consensus import TOLERANCE, Edges, Lines, odd, settle
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.job import ClockFit
 from bubblescope.model.timeline import RankTimeline
 
-__all__ = ["TOLERANCE", "Links", "fit"]
-
-TOLERANCE = 5_000
-"""Nanoseconds. Some files hold whole microseconds, and the time of a GPU is known to a few of them."""
+__all__ = ["Links", "fit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +130,8 @@ class _Group:
 def _groups(clocks: _Clocks, links: Links) -> list[_Group]:
     """Clocks that links connect, put near each other by the tightest bounds along a tree, in whole nanoseconds.
 
-    Pairs that are bounded on both sides come first: where they suffice, nothing depends on the recorded times.
+    So what comes after, in floating point, is the same however far off a clock was recorded. Pairs that are bounded
+    on both sides come first, as they bring the clocks nearer.
     """
     least = _tightest(_bounds(clocks, links, clocks.start))
     beside: dict[int, set[int]] = {}
@@ -170,9 +168,10 @@ def _grown(lead: int, least: Mapping[tuple[int, int], int], beside: Mapping[int,
         if clock in near:
             continue
         forth, back = least.get((last, clock)), least.get((clock, last))
-        two_sided = forth is not None and back is not None
-        forth, back = forth or 0, back or 0
-        near[clock] = near[last] + ((forth - back) // 2 if two_sided else max(forth, 0) - max(back, 0))
+        if forth is None or back is None:
+            near[clock] = near[last] + (forth if forth is not None else -(back or 0))
+        else:
+            near[clock] = near[last] + (forth - back) // 2
         for other in beside[clock]:
             heapq.heappush(frontier, _step(least, clock, other))
     order = sorted(near)
@@ -201,23 +200,26 @@ def _placed(timelines: Mapping[int, RankTimeline], clocks: _Clocks, links: Links
     near = np.zeros(len(clocks.start), dtype=np.int64)
     near[group.clocks] = group.near
     links = links.take(member[clocks.of(links.first)] >= 0)
-    bounds, ends = _bounds(clocks, links, near), _ends(clocks, links, near)
-    steps = [
-        moments + near[clock]
-        for rank, clock in zip(clocks.ranks.tolist(), clocks.number.tolist(), strict=True)
-        for moments in (timelines[rank].steps.start, timelines[rank].steps.end)
-        if member[clock] >= 0
-    ]
-    every = np.concatenate([bounds.at, *steps])
-    first, last = (int(every.min()), int(every.max())) if len(every) else (0, 0)
+    at = _bounds(clocks, links, near).at
+    first, last = (int(at.min()), int(at.max())) if len(at) else (0, 0)
     middle = first + (last - first) // 2
+    ends = _edges(_ends(clocks, links, near), member, middle)
+    wrong = np.zeros(len(links), dtype=np.bool_)
+    wrong[links.together] = odd(ends)
+    extent = [first, last]
+    for rank, clock in zip(clocks.ranks.tolist(), clocks.number.tolist(), strict=True):
+        steps = timelines[rank].steps
+        if member[clock] >= 0 and len(steps):
+            extent += [int(steps.start.min() + near[clock]), int(steps.end.max() + near[clock])]
     lines = settle(
-        _edges(bounds, member, middle),
-        _edges(ends, member, middle),
+        _edges(_bounds(clocks, links.take(~wrong), near), member, middle),
+        ends.take(~wrong[links.together]),
         start=(clocks.start - near)[group.clocks].astype(np.float64),
-        half=(last - first) / 2,
+        half=float(max(middle - min(extent), max(extent) - middle)),
     )
-    return _Placed(group, middle, lines, "collectives" if lines.coincident or np.all(links.together) else "p2p")
+    deciding = links.take(links.together) if lines.coincident else links
+    collective = np.count_nonzero(deciding.both & deciding.together)
+    return _Placed(group, middle, lines, "collectives" if 2 * collective > len(deciding) else "p2p")
 
 
 def _edges(bounds: _Bounds, member: Ints, middle: int) -> Edges:

@@ -9,15 +9,16 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 
-from bubblescope.align.bounds import Band, Floats, Side, closed, loosened
+from bubblescope.align.bounds import STEEPEST, Band, Floats, Side, agreeing, closed, equalized, loosened
 from bubblescope.model.columns import Bools, Columns, Ints, column
 
-__all__ = ["Edges", "Lines", "settle"]
+__all__ = ["TOLERANCE", "Edges", "Lines", "odd", "settle"]
 
-TOLERANCE = 5_000.0
+TOLERANCE = 5_000
 """Nanoseconds by which bounds may contradict each other before some of them are doubted.
 
 Some files hold whole microseconds, and profilers know the time of a GPU to a few of them.
@@ -33,17 +34,24 @@ SHORT_NS = 1e9
 FEW = 10
 """Where a pair of clocks was seen for less or has fewer bounds, no drift is assumed unless the bounds ask for one."""
 
+USUAL = 20e-6
+"""By how much clocks usually drift apart, where nothing tells."""
+
 ENOUGH = 5
 """Ends of as many pairs tell how far they scatter."""
 
 JITTER = 500.0
 """Nanoseconds by which ends that coincide differ at the least."""
 
+ODD = 10.0
+"""Standard deviations from the median at which ends do not belong together."""
+
 FINEST = 1e-9
 """No slope is known better; 1 ns a second."""
 
 Matrix = Floats
 Bands = Mapping[tuple[int, int], Band]
+Ranges = Mapping[tuple[int, int], tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +82,14 @@ class Edges(Columns):
 class Lines:
     """A line for each clock: its value at moment 0, its slope, and how far off it may be within the recording.
 
-    The error is infinite where nothing bounds a clock on one side. `coincident` is whether the ends of what ends
-    together placed most pairs.
+    The error is infinite where nothing bounds a clock on one side. `slack` is by how much the bounds contradict each
+    other, `coincident` whether the ends of what ends together placed most pairs.
     """
 
     value: Floats
     slope: Floats
     error: Floats
+    slack: float
     coincident: bool
 
 
@@ -91,44 +100,61 @@ def settle(bounds: Edges, ends: Edges, start: Floats, half: float) -> Lines:
     of the tightest ones violates none of them. `start` is where a clock stays that is bounded on one side only, or
     as near as it may be. Bounds that others contradict are set aside, the tightest first.
     """
+    if not len(bounds):
+        return Lines(value=np.zeros(1), slope=np.zeros(1), error=np.zeros(1), slack=0.0, coincident=False)
     bounds, ends = bounds.ordered(), ends.ordered()
     groups = dict(bounds.pairs())
-    system = _System(len(start), start, half, ends, {pair: rows.stop - rows.start for pair, rows in groups.items()})
+    system = _System(
+        len(start), start, max(half, 1.0), ends, {pair: rows.stop - rows.start for pair, rows in groups.items()}
+    )
     keep = np.ones(len(bounds), dtype=np.bool_)
     bands = _bands(bounds, groups, keep)
-    slack = system.slack(bands)
-    if slack <= TOLERANCE:
-        return system.solved(bands)
-    doubted: set[tuple[int, int]] = set()
+    for pair in [pair for pair, band in bands.items() if band.slack > TOLERANCE]:
+        rows, back = groups[pair], groups[pair[::-1]]
+        keep[rows], keep[back] = agreeing((bounds.at[rows], bounds.value[rows]), (bounds.at[back], -bounds.value[back]))
+    bands = bands if np.all(keep) else _bands(bounds, groups, keep)
+    lines = system.solved(bands)
+    return lines if lines.slack <= TOLERANCE else _relieved(bounds, groups, keep, system, bands)
+
+
+def _relieved(
+    bounds: Edges, groups: Mapping[tuple[int, int], slice], agree: Bools, system: _System, bands: Bands
+) -> Lines:
+    """The lines without the bounds that contradict each other over three clocks and more.
+
+    Growing shares of the tightest bounds are set aside until the rest agrees; then whatever does not contradict the
+    lines comes back.
+    """
+    keep, lines = agree, system.solved(bands)
     for share in TRIMS:
-        wrong = {pair for pair, band in bands.items() if band.slack > TOLERANCE}
-        doubted |= wrong or (set(bands) if not doubted or slack > TOLERANCE else set())
-        keep = _trimmed(bounds, groups, {pair: bands[pair] for pair in doubted}, share)
+        keep = agree & _loose(bounds, groups, bands, share)
         bands = _bands(bounds, groups, keep)
-        slack = system.slack(bands)
-        if slack <= TOLERANCE:
+        lines = system.solved(bands)
+        if lines.slack <= TOLERANCE:
             break
-    trimmed = system.solved(bands)
-    offset = trimmed.value[bounds.target] - trimmed.value[bounds.source]
-    slope = trimmed.slope[bounds.target] - trimmed.slope[bounds.source]
-    keep |= bounds.value <= offset + slope * bounds.at
+    offset = lines.value[bounds.target] - lines.value[bounds.source]
+    slope = lines.slope[bounds.target] - lines.slope[bounds.source]
+    keep |= agree & (bounds.value <= offset + slope * bounds.at)
     return system.solved(_bands(bounds, groups, keep))
 
 
 def _bands(bounds: Edges, groups: Mapping[tuple[int, int], slice], keep: Bools) -> dict[tuple[int, int], Band]:
     """The lines that each pair allows, lower clock first."""
 
-    def side(pair: tuple[int, int]) -> Side:
+    def points(pair: tuple[int, int]) -> tuple[Floats, Floats]:
         rows = groups.get(pair, slice(0, 0))
-        kept = keep[rows]
-        return Side.of(bounds.at[rows][kept], bounds.value[rows][kept])
+        return bounds.at[rows][keep[rows]], bounds.value[rows][keep[rows]]
 
     pairs = sorted({(min(pair), max(pair)) for pair in groups})
-    return {(i, j): Band.between(side((i, j)), side((j, i))) for i, j in pairs}
+    found = {}
+    for i, j in pairs:
+        sides = points((i, j)), points((j, i))
+        found[i, j] = Band.between(*(Side.of(*side) for side in sides)).judged(sides)
+    return found
 
 
-def _trimmed(bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, share: float) -> Bools:
-    """All rows but a share of the tightest of the given pairs, compared along the middle line of each."""
+def _loose(bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, share: float) -> Bools:
+    """All rows but a share of the tightest of each pair, compared along its middle line."""
     keep = np.ones(len(bounds), dtype=np.bool_)
     for (i, j), band in bands.items():
         for pair, slope in (((i, j), band.middle), ((j, i), -band.middle)):
@@ -150,34 +176,25 @@ class _System:
     ends: Edges
     counts: Mapping[tuple[int, int], int]
 
-    def slack(self, bands: Bands) -> float:
-        """By how much the bounds contradict each other."""
-        own = max((band.slack for band in bands.values()), default=0.0)
-        return max(own, *(loosened(self._reach(bands, late=late))[1] for late in (False, True)))
-
     def solved(self, bands: Bands) -> Lines:
         """The lines, and how far off they may be."""
-        early, late = (loosened(self._reach(bands, late=late))[0] for late in (False, True))
-        together = {
-            pair: found
-            for pair, rows in self.ends.pairs()
-            if (found := _Coincidence.of(self.ends.at[rows], self.ends.value[rows], bands[pair]))
-        }
-        slope = self._slopes(bands, together, early, late)
-        ranges = {(i, j): band.range(slope[j] - slope[i], 0.0) for (i, j), band in bands.items()}
-        slack = loosened(self._matrix(ranges))[1]
+        early, slack_early = loosened(self._reach(bands, late=False))
+        late, slack_late = loosened(self._reach(bands, late=True))
+        slope, ranges, slack = self._sloped(bands, early, late)
         ranges = {pair: (low - slack, high + slack) for pair, (low, high) in ranges.items()}
-        value = _middle(self._narrowed(ranges, together, slope), self.start)
+        near = self._coincident(ranges, slope)
+        value = _middle(self._narrowed(ranges, near), self.start)
         first, last = value - slope * self.half, value + slope * self.half
         off = [early[0] - first, first + early[:, 0], late[0] - last, last + late[:, 0]]
         return Lines(
             value=value,
             slope=slope,
             error=np.max([np.zeros(self.size), *off], axis=0),
-            coincident=2 * len(together) >= len(bands),
+            slack=max(slack, slack_early, slack_late, *(band.slack for band in bands.values())),
+            coincident=2 * len(near) >= len(bands),
         )
 
-    def _matrix(self, ranges: Mapping[tuple[int, int], tuple[float, float]]) -> Matrix:
+    def _matrix(self, ranges: Ranges) -> Matrix:
         most = np.full((self.size, self.size), np.inf)
         np.fill_diagonal(most, 0.0)
         for (i, j), (low, high) in ranges.items():
@@ -189,96 +206,104 @@ class _System:
         moment = self.half if late else -self.half
         return self._matrix({pair: band.reach(moment, late=late) for pair, band in bands.items()})
 
-    def _slopes(
-        self, bands: Bands, together: Mapping[tuple[int, int], _Coincidence], early: Matrix, late: Matrix
-    ) -> Floats:
+    def _sloped(self, bands: Bands, early: Matrix, late: Matrix) -> tuple[Floats, Ranges, float]:
+        """The slopes, what they leave of the bounds at moment 0, and by how much these contradict each other.
+
+        Where the careful slopes contradict the bounds, drift is there.
+        """
+        found = []
+        for bold in (False, True):
+            slope = self._slopes(bands, early, late, bold=bold)
+            ranges = {(i, j): band.range(slope[j] - slope[i], 0.0) for (i, j), band in bands.items()}
+            found.append((slope, ranges, loosened(self._matrix(ranges))[1]))
+            if found[-1][2] <= 0:
+                break
+        return min(found, key=itemgetter(2))
+
+    def _slopes(self, bands: Bands, early: Matrix, late: Matrix, *, bold: bool) -> Floats:
         """The slope of each line: least squares over the pairs, within what the bounds at both ends allow."""
         rows = np.zeros((len(bands), self.size))
         wanted = np.zeros(len(bands))
+        ends = dict(self.ends.pairs())
         for row, (pair, band) in enumerate(bands.items()):
-            likely, spread = together[pair].slopes() if pair in together else self._likely(pair, band)
+            likely, spread = self._likely(pair, band, bold=bold)
+            if pair in ends:
+                together = _rise(self.ends.at[ends[pair]], self.ends.value[ends[pair]])
+                likely, spread = min((likely, spread), together, key=itemgetter(1))
             rows[row, pair[1]], rows[row, pair[0]] = 1 / spread, -1 / spread
             wanted[row] = likely / spread
         slope = np.append(0.0, np.linalg.lstsq(rows[:, 1:], wanted, rcond=None)[0])
-        least = (-late[:, 0] - early[0]) / (2 * self.half)
-        most = (late[0] + early[:, 0]) / (2 * self.half)
-        return np.minimum(np.maximum(slope, np.minimum(least, most)), np.maximum(least, most))
+        room = np.array([-late[:, 0] - early[0], late[0] + early[:, 0]]) / (2 * self.half)
+        inside: Floats = np.minimum(np.maximum(slope, room.min(axis=0)), room.max(axis=0))
+        return inside
 
-    def _likely(self, pair: tuple[int, int], band: Band) -> tuple[float, float]:
-        """The slope of a pair by its bounds, and how much of it they leave open."""
+    def _likely(self, pair: tuple[int, int], band: Band, *, bold: bool) -> tuple[float, float]:
+        """The slope of a pair by its bounds, and how much it may be wrong.
+
+        The less is known, the nearer to none, but not to the edge of what the bounds allow; if bold, the middle.
+        """
         flat, steep = band.slopes
-        few = sum(self.counts.get(way, 0) for way in (pair, pair[::-1])) < FEW
-        likely = min(max(0.0, flat), steep) if few or 2 * self.half < SHORT_NS else band.middle
-        return likely, max(steep - flat, FINEST)
+        counts = [self.counts[way] for way in (pair, pair[::-1]) if way in self.counts]
+        little = min(counts) < FEW or 2 * self.half < SHORT_NS
+        unsure = max(min(2 * STEEPEST if little else band.unsure, steep - flat), FINEST)
+        certain = 0.0 if little else 1 / (1 + (unsure / USUAL) ** 2)
+        slope = band.middle * (1.0 if bold else certain)
+        room = (steep - flat) / 4
+        slope = min(max(slope, min(flat + room, band.middle)), max(steep - room, band.middle))
+        return slope, 2 * STEEPEST if little else unsure
 
-    def _narrowed(
-        self,
-        ranges: Mapping[tuple[int, int], tuple[float, float]],
-        together: Mapping[tuple[int, int], _Coincidence],
-        slope: Floats,
-    ) -> Matrix:
+    def _coincident(self, ranges: Ranges, slope: Floats) -> dict[tuple[int, int], tuple[float, float]]:
+        """Value at moment 0, and half the room around it, of pairs of which ends tell more than the bounds do."""
+        found = {}
+        for (i, j), rows in self.ends.pairs():
+            level = self.ends.value[rows] - (slope[j] - slope[i]) * self.ends.at[rows]
+            low, high = ranges[i, j]
+            scatter = _scatter(level)
+            if len(level) >= ENOUGH and 6 * scatter < high - low:
+                found[i, j] = min(max(float(np.median(level)), low), high), 5 * scatter / math.sqrt(len(level))
+        return found
+
+    def _narrowed(self, ranges: Ranges, near: Mapping[tuple[int, int], tuple[float, float]]) -> Matrix:
         """The tightest bounds, those of pairs whose ends coincide brought as near to that as all of them allow."""
-        widths = [2.0**power for power in range(16)] if together else []
-        for width in widths:
-            near = dict(ranges)
-            for (i, j), pair in together.items():
-                low, high = ranges[i, j]
-                likely = min(max(pair.level(slope[j] - slope[i]), low), high)
-                near[i, j] = (max(low, likely - width * pair.width), min(high, likely + width * pair.width))
-            found = closed(self._matrix(near))
-            if np.min(np.diagonal(found)) >= 0:
-                return found
-        return loosened(self._matrix(ranges))[0]
+        for width in [2.0**power for power in range(16)] if near else []:
+            narrow = dict(ranges)
+            for pair, (value, room) in near.items():
+                low, high = ranges[pair]
+                narrow[pair] = (max(low, value - width * room), min(high, value + width * room))
+            found = self._matrix(narrow)
+            if np.min(np.diagonal(closed(found))) >= 0:
+                return equalized(found)
+        return equalized(self._matrix(ranges))
 
 
-@dataclass(frozen=True, slots=True)
-class _Coincidence:
-    """A pair of clocks by the ends of what ends together.
+def odd(ends: Edges) -> Bools:
+    """Rows whose ends lie much farther apart than those of most rows of the same pair: they do not belong together."""
+    order = np.lexsort((ends.at, ends.target, ends.source))
+    found = np.zeros(len(ends), dtype=np.bool_)
+    for _, rows in ends.take(order).pairs():
+        at, value = ends.at[order[rows]], ends.value[order[rows]]
+        if len(at) >= ENOUGH:
+            level = value - _rise(at, value)[0] * at
+            found[order[rows]] = np.abs(level - np.median(level)) > ODD * _scatter(level)
+    return found
 
-    `value` and `slope` of its line at `moment`, the `width` within which the value is known and the `spread` of the
-    slope.
+
+def _scatter(level: Floats) -> float:
+    """By how much values differ from their median: the standard deviation, if they are normal."""
+    return max(1.4826 * float(np.median(np.abs(level - np.median(level)))), JITTER)
+
+
+def _rise(at: Floats, value: Floats) -> tuple[float, float]:
+    """The slope of most points, and how much of it they leave open.
+
+    The median slope from each point of the first half to its fellow in the second (Theil 1950, thinned out).
     """
-
-    moment: float
-    value: float
-    slope: float
-    width: float
-    spread: float
-
-    @classmethod
-    def of(cls, at: Floats, value: Floats, band: Band) -> _Coincidence | None:
-        """The line through most of the points; None where they tell less than the bounds do."""
-        length = float(at[-1] - at[0])
-        if len(at) < ENOUGH:
-            return None
-        slope = _rise(at, value) if length >= SHORT_NS and len(at) >= FEW else 0.0
-        slope = min(max(slope, band.slopes[0]), band.slopes[1])
-        level = value - slope * at
-        middle = float(np.median(level))
-        scatter = max(1.4826 * float(np.median(np.abs(level - middle))), JITTER)
-        low, high = band.range(slope, 0.0)
-        if 6 * scatter >= high - low:
-            return None
-        moment = float(np.mean(at))
-        root = math.sqrt(len(at))
-        spread = 5 * scatter / (max(length, 1.0) * root)
-        return cls(moment, middle + slope * moment, slope, 5 * scatter / root, max(spread, FINEST))
-
-    def slopes(self) -> tuple[float, float]:
-        """The slope, and how much of it stays open."""
-        return self.slope, self.spread
-
-    def level(self, slope: float) -> float:
-        """The value at moment 0 of a line of another slope through the same points."""
-        return self.value - slope * self.moment
-
-
-def _rise(at: Floats, value: Floats) -> float:
-    """The median slope from each point of the first half to its fellow in the second (Theil 1950, thinned out)."""
-    half = len(at) // 2
+    half, length = len(at) // 2, float(at[-1] - at[0])
+    if len(at) < FEW or length < SHORT_NS:
+        return 0.0, math.inf
     run = at[-half:] - at[:half]
-    rise = (value[-half:] - value[:half])[run > 0] / run[run > 0]
-    return float(np.median(rise)) if len(rise) else 0.0
+    slope = float(np.median((value[-half:] - value[:half])[run > 0] / run[run > 0]))
+    return slope, max(5 * _scatter(value - slope * at) / (length * math.sqrt(len(at))), FINEST)
 
 
 def _middle(most: Matrix, start: Floats) -> Floats:

@@ -25,7 +25,7 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Ints
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["Identities", "follow"]
+__all__ = ["Told", "follow"]
 
 NONE = -1
 FITS = 0.95
@@ -42,6 +42,23 @@ _FORWARD = (Kind.F,)
 _BACKWARD = (Kind.B, Kind.I)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """The actions of a position in a step: their kinds as they ran, and stage and micro-batch of each.
+
+    `number` is that of the step; None where it may be any.
+    """
+
+    number: int | None
+    kind: Ints
+    stage: Ints
+    microbatch: Ints
+
+
+_FORWARD = (Kind.F,)
+_BACKWARD = (Kind.B, Kind.I)
+
+
 @dataclass(frozen=True, slots=True)
 class Identities:
     """Stage and micro-batch of the actions of each position's rank, by row; -1 where nothing told."""
@@ -50,19 +67,22 @@ class Identities:
     microbatch: Sequence[Ints]
 
 
-def follow(line: Line) -> Identities | None:
+def follow(line: Line, place: Mapping[int, int]) -> list[list[Told]] | None:
     """Stages and micro-batches of the actions of a pipeline whose forwards are numbered but not told apart.
 
     Args:
         line: timelines by position, every one recorded; a backward has the number of its forward.
+        place: the position of every rank that a message may name.
 
     Returns:
-        None where the messages contradict each other, whichever way the stages are laid out.
+        What each position did in every step that is whole, by position; None where the messages contradict
+        each other, whichever way the stages are laid out.
     """
+    numbers = sorted(set.intersection(*(set(t.steps.number.tolist()) for t in line)))
     for rule in (_round, _nobody):
-        found = _followed(line, rule)
-        if found is not None:
-            return found
+        told = [step for n in numbers if (step := _follow_step(_Step.of(line, place, n, rule)))]
+        if told:
+            return [list(of_position) for of_position in zip(*told, strict=True)]
     return None
 
 
@@ -81,19 +101,6 @@ def _nobody(position: int, positions: int) -> frozenset[int]:  # noqa: ARG001 - 
     return frozenset()
 
 
-def _followed(line: Line, rule: Rule) -> Identities | None:
-    """The identities under a rule; None unless every complete step agrees."""
-    numbers = sorted(set.intersection(*(set(t.steps.number.tolist()) for t in line)))
-    found = Identities(*([np.full(len(t.actions), NONE) for t in line] for _ in range(2)))
-    told = 0
-    for number in numbers:
-        told += _follow_step(_Step.of(line, number, rule), found)
-    if not told:
-        return None
-    _repeat(line, found)
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class _Step:
     """One step of a pipeline, by position: who sends to whom, and which forward and backward belong together.
@@ -101,6 +108,7 @@ class _Step:
     `sound` is false where a send belongs to no action.
     """
 
+    number: int
     line: Line
     rows: Sequence[Ints]
     target: Sequence[Mapping[int, int]]  # row of an action -> position that it sends to
@@ -109,7 +117,7 @@ class _Step:
     sound: bool
 
     @classmethod
-    def of(cls, line: Line, number: int, rule: Rule) -> _Step:
+    def of(cls, line: Line, place: Mapping[int, int], number: int, rule: Rule) -> _Step:
         """Work out who sends to whom, under a rule."""
         here = [int(np.searchsorted(t.steps.number, number)) for t in line]
         rows = [np.flatnonzero(t.actions.step == k) for t, k in zip(line, here, strict=True)]
@@ -117,9 +125,10 @@ class _Step:
             _senders(t, k, r, rule(at, len(line))) for at, (t, k, r) in enumerate(zip(line, here, rows, strict=True))
         ]
         return cls(
+            number=number,
             line=line,
             rows=rows,
-            target=[_targets(line, at, sends or []) for at, sends in enumerate(senders)],
+            target=[_targets(line[at], at, len(line), place, sends or []) for at, sends in enumerate(senders)],
             partner=[_partners(t, r) for t, r in zip(line, rows, strict=True)],
             forward=[_forwards(t, r) for t, r in zip(line, rows, strict=True)],
             sound=None not in senders,
@@ -187,44 +196,43 @@ def _senders(timeline: RankTimeline, step: int, rows: Ints, always: frozenset[in
     return result
 
 
-def _targets(line: Line, at: int, batches: Sequence[_Batch]) -> dict[int, int]:
+def _targets(
+    timeline: RankTimeline, at: int, positions: int, place: Mapping[int, int], batches: Sequence[_Batch]
+) -> dict[int, int]:
     """The position that each sender's message goes to: as named, or else to the next stage's, or the one before.
 
     A batch lists its sends by peer and not by action: those that go where they usually go, do.
     """
-    place, timeline = {t.rank: position for position, t in enumerate(line)}, line[at]
     result: dict[int, int] = {}
     for senders, posted in batches:
         peers = [place.get(int(peer), NONE) for peer in timeline.messages.peer[list(posted)]]
-        usual = [(at + (1 if timeline.actions.kind[row] == Kind.F else -1)) % len(line) for row in senders]
+        usual = [(at + (1 if timeline.actions.kind[row] == Kind.F else -1)) % positions for row in senders]
         known = NONE not in peers and sorted(usual) != sorted(peers)
         result |= zip(senders, peers if known else usual, strict=True)
     return result
 
 
-def _follow_step(step: _Step, found: Identities) -> bool:
-    """Fill in one step; False where it is not whole or contradicts itself."""
-    if not step.sound:
-        return False
-    after = _successors(step, _FORWARD)
+def _follow_step(step: _Step) -> list[Told] | None:
+    """What every position did in a step; None where it is not whole or contradicts itself."""
+    after = _successors(step, _FORWARD) if step.sound else None
     if after is None:
-        return False
+        return None
     chains = _joined(step, _chains(step, after))
     lengths = {len(chain) for chain in chains}
     if len(lengths) != 1 or min(lengths) < len(step.line):
-        return False
-    identity = {node: (stage, i) for i, chain in enumerate(chains) for stage, node in enumerate(chain)}
-    for at, rows in enumerate(step.rows):
-        for row in rows.tolist():
-            forward = (at, step.forward[at].get(row, NONE))
-            if forward not in identity:
-                return False
-            identity[at, row] = identity[forward]
-    if not _agree(step, identity):
-        return False
-    for (at, row), (stage, i) in identity.items():
-        found.stage[at][row], found.microbatch[at][row] = stage, i
-    return True
+        return None
+    of_forward = {node: (stage, i) for i, chain in enumerate(chains) for stage, node in enumerate(chain)}
+    nodes = [(at, row) for at, rows in enumerate(step.rows) for row in rows.tolist()]
+    identity = {(at, row): of_forward.get((at, step.forward[at].get(row, NONE))) for at, row in nodes}
+    known = {node: found for node, found in identity.items() if found is not None}
+    if len(known) < len(nodes) or not _agree(step, known):
+        return None
+    return [_told(step, at, [known[at, row] for row in rows.tolist()]) for at, rows in enumerate(step.rows)]
+
+
+def _told(step: _Step, at: int, identities: Sequence[tuple[int, int]]) -> Told:
+    stage, microbatch = np.array(identities, np.int64).reshape(-1, 2).T
+    return Told(step.number, step.line[at].actions.kind[step.rows[at]], stage, microbatch)
 
 
 def _successors(step: _Step, kinds: Sequence[Kind]) -> dict[Node, Node] | None:
@@ -300,16 +308,3 @@ def _agree(step: _Step, identity: Mapping[Node, tuple[int, int]]) -> bool:
         identity[node][0] - 1 == identity[to][0] and identity[node][1] == identity[to][1] for node, to in after.items()
     ]
     return not agreed or float(np.mean(agreed)) >= FITS
-
-
-def _repeat(line: Line, found: Identities) -> None:
-    """Give the actions of steps that were cut short the identities of a whole one, as far as the order is the same."""
-    for at, timeline in enumerate(line):
-        a = timeline.actions
-        rows = [np.flatnonzero(a.step == k) for k in range(len(timeline.steps))]
-        whole = next((r for r in rows if len(r) and np.all(found.stage[at][r] != NONE)), rows[0])
-        for mine in rows:
-            n = len(mine)
-            if n and np.any(found.stage[at][mine] == NONE) and np.array_equal(a.kind[mine], a.kind[whole[:n]]):
-                found.stage[at][mine] = found.stage[at][whole[:n]]
-                found.microbatch[at][mine] = found.microbatch[at][whole[:n]]

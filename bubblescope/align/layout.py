@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from bubblescope.align.coordinates import by_coordinates
 from bubblescope.align.unnamed import by_counting, grids, in_order, line, shortage
 from bubblescope.errors import UsageError
 from bubblescope.model.groups import Purpose, purpose
@@ -29,7 +30,8 @@ Groups = Mapping[int, Mapping[Purpose, tuple[int, ...]]]
 def plan(timelines: Timelines, options: Options) -> Plan:
     """Lay out the job; raises UsageError where the user's degrees cannot be."""
     world = _world_size(timelines)
-    groups = {rank: _described(rank, timeline) for rank, timeline in timelines.items()}
+    drawn = by_coordinates({rank: timeline.identity for rank, timeline in timelines.items()})
+    groups = {rank: {**drawn.get(rank, {}), **_described(rank, timeline)} for rank, timeline in timelines.items()}
     degree = {p: _degree(groups, p) for p in ("pp", "tp", "dp", "cp", "ep")}
     for name in ("pp", "tp", "dp"):
         degree[name] = getattr(options, name) or degree[name]

@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 from bubblescope.align import layout
+from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import fit
-from bubblescope.align.follow import follow
 from bubblescope.align.links import links
 from bubblescope.align.pairs import matches
-from bubblescope.align.unnamed import chunks
-from bubblescope.model.job import ClockFit, Job, Pipeline, Plan
+from bubblescope.align.unlabelled import identified
+from bubblescope.model.job import ClockFit, Job, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.placement import PLACEMENTS
 from bubblescope.model.timeline import RankTimeline
@@ -29,10 +29,12 @@ def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
     timelines = dict(sorted(timelines.items()))
     plan = layout.plan(timelines, options)
-    told = _followed(timelines, plan)
-    untold = _untold_chunks(timelines, plan, options) if told is None else None
+    told, untold = identified(timelines, plan, options)
     place = plan.place_of()
-    staged = {rank: _staged(timeline, place.get(rank)) for rank, timeline in (told or timelines).items()}
+    held = chunked(timelines, plan, options)
+    staged = {
+        rank: _staged(timeline, held[place[rank][1]] if rank in place else held[0]) for rank, timeline in told.items()
+    }
     job = Job(
         timelines=staged,
         plan=plan,
@@ -77,56 +79,37 @@ def _conflict(timelines: Timelines, plan: Plan, options: Options) -> tuple[Findi
     return (Finding("metadata-conflict", "warning", message),)
 
 
-def _untold_chunks(timelines: Timelines, plan: Plan, options: Options) -> int | None:
-    """Chunks a rank, where no label tells stages and the user or the number of messages says that there are several."""
-    labelled = any(np.any(t.actions.stage >= 0) for t in timelines.values())
-    whole = all(rank in timelines for pipeline in plan.pipelines for ranks in pipeline for rank in ranks)
-    if labelled or not whole:
-        return None
-    count = options.virtual or chunks(timelines)
-    return count if count is not None and count > 1 else None
-
-
-def _followed(timelines: Timelines, plan: Plan) -> dict[int, RankTimeline] | None:
-    """The timelines with what following the messages tells of their chunks; None where it tells nothing."""
-    told = dict(timelines)
-    for pipeline in plan.pipelines:
-        for ranks in _lanes(pipeline, timelines):
-            found = follow([timelines[rank] for rank in ranks])
-            if found is None:
-                return None
-            for rank, stage, microbatch in zip(ranks, found.stage, found.microbatch, strict=True):
-                actions = told[rank].actions.replace(stage=stage, microbatch=microbatch)
-                told[rank] = dataclasses.replace(told[rank], actions=actions)
-    return told
-
-
-def _lanes(pipeline: Pipeline, timelines: Timelines) -> list[tuple[int, ...]]:
-    """One rank a position, all recorded and unlabelled; the tensor-parallel ranks of a stage talk to their like."""
-    lanes = list(zip(*pipeline, strict=False))
-    return [lane for lane in lanes if all(r in timelines and not np.any(timelines[r].actions.stage >= 0) for r in lane)]
-
-
 def _untold(count: int | None) -> tuple[Finding, ...]:
     if count is None:
         return ()
     message = (
-        f"a rank holds {count} chunks, and nothing tells which forward belongs to which: "
+        f"a rank holds several chunks, it seems {count}, and nothing tells which forward belongs to which: "
         "schedule and micro-batches stay unknown; name the work with torch.profiler.record_function('PP:<stage>F<i>')"
     )
     return (Finding("untold-chunks", "warning", message),)
 
 
-def _staged(timeline: RankTimeline, place: tuple[int, int] | None) -> RankTimeline:
-    """Give every action its stage and let it last until its own collectives end."""
-    actions = timeline.actions
-    position = place[1] if place is not None else 0
-    stage = np.where(actions.stage < 0, position, actions.stage)
+def _staged(timeline: RankTimeline, held: tuple[int, ...]) -> RankTimeline:
+    """Give every action its stage and let it last until its own collectives end.
+
+    `held` are the stages of the rank by chunk; what names no chunk is of the first.
+    """
+    actions, messages = timeline.actions, timeline.messages
+    stage, ends = (
+        np.where(rows.stage < 0, np.array(held)[np.maximum(rows.chunk, 0)], rows.stage) for rows in (actions, messages)
+    )
+    ends = np.where(messages.microbatch >= 0, ends, messages.stage)
     start, end = actions.start.copy(), actions.end.copy()
     shared = timeline.own_collectives()
     np.minimum.at(start, shared.action, shared.start)
     np.maximum.at(end, shared.action, shared.end)
-    return _in_order(dataclasses.replace(timeline, actions=actions.replace(stage=stage, start=start, end=end)))
+    return _in_order(
+        dataclasses.replace(
+            timeline,
+            actions=actions.replace(stage=stage, start=start, end=end),
+            messages=messages.replace(stage=ends),
+        )
+    )
 
 
 def _in_order(timeline: RankTimeline) -> RankTimeline:

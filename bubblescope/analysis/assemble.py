@@ -170,7 +170,7 @@ def _bubble(found: Study, *, trusted: bool) -> report.Bubble:
     measured = fmean(per_step) if per_step else None
     reasons = causes.ladder(found, measured, owed.formula)
     left = abs(reasons[-1].share) if reasons else 0.0
-    lower, upper = (measured, measured) if measured is not None else missing.interval(found.job, found.steps)
+    lower, upper = _bounds(found) if measured is not None else missing.interval(found.job, found.steps)
     return report.Bubble(
         measured=measured,
         lower=lower,
@@ -186,6 +186,14 @@ def _bubble(found: Study, *, trusted: bool) -> report.Bubble:
         trusted=trusted and measured is not None and left <= causes.LIMIT,
         causes=reasons,
     )
+
+
+def _bounds(found: Study) -> tuple[float, float]:
+    """What the clocks leave open of the measured bubble: means over the steps, as the bubble itself is."""
+    of_step = [[p.bounds for p in found.whole if p.step == n] for n in found.used]
+    means = [tuple(fmean(side) for side in zip(*bounds, strict=True)) for bounds in of_step if bounds]
+    lower, upper = (fmean(side) for side in zip(*means, strict=True))
+    return lower, upper
 
 
 def _pipelines(found: Study) -> tuple[report.Pipeline, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bubblescope.align.pairs import UNKNOWN
+from bubblescope.align.pairs import UNKNOWN, Pairing
 from bubblescope.align.together import whole_collectives
 from bubblescope.analysis.ranks import RankView
 from bubblescope.model.columns import Ints, Times
@@ -87,12 +87,8 @@ def _calls(view: RankView, latest: Times, steps: Sequence[int]) -> Iterator[tupl
     m = timeline.messages
     chosen = np.isin(m.step, steps)
     if chosen.any():
-        mine = m.take(chosen)
         group: Group = "other" if view.pipeline is None else "pp"
-        other = view.pairing.take(chosen)
-        # A half that lingers after the other one is over (gloo ends it when somebody asks) moves no bytes any more.
-        transfer = _transfer(mine.start, np.minimum(mine.end, other.other_end), other.other)
-        yield (group, "send_recv"), (mine.start, mine.end, transfer, mine.bytes)
+        yield (group, "send_recv"), _messages(m.take(chosen), view.pairing.take(chosen))
     keys = [_key(call) for call in timeline.calls]
     c = timeline.collectives
     inside = np.isin(c.step, steps)
@@ -101,6 +97,21 @@ def _calls(view: RankView, latest: Times, steps: Sequence[int]) -> Iterator[tupl
         if of_key.any():
             start, end = c.start[of_key], c.end[of_key]
             yield key, (start, end, _transfer(start, end, latest[of_key]), c.bytes[of_key])
+
+
+def _messages(halves: Messages, other: Pairing) -> Calls:
+    """Calls of sends and receives; a kernel that holds several is one, and moves bytes once the last is there."""
+    _, first, of = np.unique(halves.kernel, return_index=True, return_inverse=True)
+    start, end = halves.start[first], halves.end[first]
+    ready, over, size = np.copy(other.other[first]), np.copy(other.other_end[first]), np.zeros(len(first), np.int64)
+    np.maximum.at(ready, of, other.other)
+    np.maximum.at(over, of, other.other_end)
+    np.add.at(size, of, halves.bytes)
+    for total, part in ((ready, other.other), (over, other.other_end)):
+        total[of[part == UNKNOWN]] = UNKNOWN
+    size[of[halves.bytes < 0]] = -1
+    # A half that lingers after the other one is over (gloo ends it when somebody asks) moves no bytes any more.
+    return start, end, _transfer(start, np.minimum(end, over), ready), size
 
 
 def _transfer(start: Times, end: Times, latest: Times) -> Times:

@@ -17,7 +17,7 @@ from bubblescope.model.trace import Finding
 __all__ = ["doubts"]
 
 CLOCK_ERROR = 0.01
-"""Share of the window beyond which messages that arrive before they are sent make the numbers degraded."""
+"""Share of the window beyond which clocks that are known no better make the numbers degraded."""
 UNNAMED = 0.02
 """Share of the window beyond which communication inside actions that nobody explains does."""
 ALONE = 0.5
@@ -30,7 +30,7 @@ def doubts(found: Study) -> tuple[Finding, ...]:
     """Everything about a study that cannot be, or that hides work; none of it should be there."""
     if not found.piped:
         return ()
-    noticed = (_apart(found), _early(found), _alone(found), _unnamed(found), _impossible(found))
+    noticed = (_apart(found), _early(found) or _blurred(found), _alone(found), _unnamed(found), _impossible(found))
     return tuple(finding for finding in noticed if finding is not None)
 
 
@@ -65,6 +65,24 @@ def _early(found: Study) -> Finding | None:
         "the clocks of the ranks disagree, so that waiting and transfer cannot be told apart"
     )
     return Finding("clock-uncertain", "warning", message)
+
+
+def _blurred(found: Study) -> Finding | None:
+    """Clocks known less well than the numbers need: the window itself, or waiting against transfer."""
+    windows = [step.window.length for step in found.whole]
+    if not windows:
+        return None
+    if any(step.doubt is None for step in found.whole):
+        message = (
+            "nothing that was recorded ties the clocks of the hosts together, and no rank has both ends of the "
+            "pipeline's window on its own: the bubble is as right as the hosts' time service"
+        )
+        return Finding("clock-uncertain", "warning", message)
+    error = max(found.job.clock.error or 0, *(step.doubt or 0 for step in found.whole))
+    if error <= CLOCK_ERROR * float(np.mean(windows)):
+        return None
+    message = f"the clocks of the hosts are only known to {error / 1e6:.3g} ms, against a window of "
+    return Finding("clock-uncertain", "warning", f"{message}{float(np.mean(windows)) / 1e6:.4g} ms")
 
 
 def _lateness(view: RankView) -> Times:

@@ -12,18 +12,23 @@ from bubblescope.analysis.partition import Window
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import RankStep
 from bubblescope.model.actions import Action, Kind, Order
-from bubblescope.model.job import Job
+from bubblescope.model.job import ClockFit, Job
 
 __all__ = ["PipelineStep", "pipeline_steps"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PipelineStep:
-    """The recorded ranks of a pipeline in one step; `steps` and `position` by rank."""
+    """The recorded ranks of a pipeline in one step; `steps` and `position` by rank.
+
+    `doubt` is by how many nanoseconds the clocks may be wrong about the window's length; None where nothing
+    bounds it.
+    """
 
     pipeline: int
     step: int
     window: Window
+    doubt: int | None
     steps: Mapping[int, RankStep]
     position: Mapping[int, int]
     seen: bool
@@ -43,8 +48,8 @@ class PipelineStep:
 
     def window_of(self, rank: int) -> Window:
         """The window on a rank's own clock: moved, if that clock disagrees, so that it holds the rank's actions."""
-        actions = self.steps[rank].actions
-        return self.window.around(int(actions.start.min()), int(actions.end.max()))
+        span = _span(self.steps[rank])
+        return self.window.around(span.start, span.end)
 
     @property
     def bubble(self) -> float:
@@ -52,10 +57,22 @@ class PipelineStep:
         return 1 - fmean(self.useful_by_position.values()) / self.window.length
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest bubble that the clocks leave open.
+
+        The window is no shorter than what one rank did; where nothing bounds the clocks, no longer than a step.
+        """
+        useful = fmean(self.useful_by_position.values())
+        own = max(_span(step).length for step in self.steps.values())
+        if self.doubt is None:
+            whole = max(step.end - step.start for step in self.steps.values())
+            return 1 - useful / own, 1 - useful / max(whole, own)
+        return 1 - useful / max(self.window.length - self.doubt, own), 1 - useful / (self.window.length + self.doubt)
+
+    @property
     def span_bubble(self) -> float:
         """The same over the longest rank's own span (D3; Zero Bubble, arXiv 2401.10241, section 5.3)."""
-        spans = [int(s.actions.end.max() - s.actions.start.min()) for s in self.steps.values()]
-        return 1 - fmean(self.useful_by_position.values()) / max(spans)
+        return 1 - fmean(self.useful_by_position.values()) / max(_span(s).length for s in self.steps.values())
 
     @property
     def orders(self) -> dict[int, Order]:
@@ -85,24 +102,41 @@ def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list
         if here:
             position = {rank: at for at, ranks in enumerate(positions) for rank in ranks if rank in here}
             seen = len(set(position.values())) == len(positions)
-            result.append(PipelineStep(pipeline, number, _window(here), here, position, seen))
+            window, doubt = _window(here, job.clock)
+            result.append(PipelineStep(pipeline, number, window, doubt, here, position, seen))
     return [step for step in result if step.window.length and any(step.useful.values())]
 
 
-def _window(steps: Mapping[int, RankStep]) -> Window:
-    """From the first action's start to the last action's end.
+def _window(steps: Mapping[int, RankStep], clock: ClockFit) -> tuple[Window, int | None]:
+    """From the first action's start to the last action's end, and by how much the clocks may be wrong about it.
 
     Every action follows the first forward of stage 0, and every backward precedes the last backward of
     stage 0: where no weight gradient trails behind, a rank of stage 0 has both ends on its own clock,
     and the window does not depend on how the clocks are aligned. Of several the longest counts.
     """
-    spans = {rank: Window(int(s.actions.start.min()), int(s.actions.end.max())) for rank, s in steps.items()}
+    spans = {rank: _span(step) for rank, step in steps.items()}
     owning = [spans[rank] for rank, step in steps.items() if _has_both_ends(step)]
     split = any(np.any(step.actions.kind == Kind.W) for step in steps.values())
     longest = max(span.length for span in spans.values())
     if owning and not split and max(span.length for span in owning) == longest:
-        return max(owning, key=lambda window: window.length)
-    return Window(min(span.start for span in spans.values()), max(span.end for span in spans.values()))
+        return max(owning, key=lambda window: window.length), 0
+    first = min(spans, key=lambda rank: spans[rank].start)
+    last = max(spans, key=lambda rank: spans[rank].end)
+    return Window(spans[first].start, spans[last].end), _doubt(clock, first, last)
+
+
+def _doubt(clock: ClockFit, first: int, last: int) -> int | None:
+    """Nanoseconds by which moments of two ranks may be wrong against each other."""
+    if first == last:
+        return 0
+    errors = [clock.errors.get(rank, 0) for rank in (first, last)]
+    known = [error for error in errors if error is not None]
+    return sum(known) if len(known) == len(errors) else None
+
+
+def _span(step: RankStep) -> Window:
+    """From a rank's first action to its last."""
+    return Window(int(step.actions.start.min()), int(step.actions.end.max()))
 
 
 def _has_both_ends(step: RankStep) -> bool:

@@ -69,6 +69,7 @@ class Emission:
             scale=self._scale(trial.shape.stages),
             straggler=self.straggler,
             jitter=self.jitter,
+            ranks_a_host=self.dp * self.tp if self.skew_ms else 8,
             skew_ns=self._skew(trial.shape.p),
             labels="pp" if self.labels else "none",
             steps=self.steps,

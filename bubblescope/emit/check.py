@@ -21,7 +21,7 @@ MOST_DRIFT_PPM = 100_000
 LONGEST_NS = 10**15
 MOST_KERNELS = 20_000_000  # more than an hour's work
 
-AT_LEAST_1 = ("p", "m", "v", "slices", "d", "t", "steps", "kernels")
+AT_LEAST_1 = ("p", "m", "v", "slices", "d", "t", "steps", "kernels", "ranks_a_host")
 AT_LEAST_0 = (
     "variant",
     "forward_ns",

@@ -97,6 +97,7 @@ class Job:
         kernels: compute kernels (layers) an action.
         kernel_gap_ns: idle time between the kernels of an action.
         run_ahead_ns: how far the host launches ahead of the GPU, where no host gap is asked for.
+        ranks_a_host: ranks fill one host after the other; those of one share its clock, so their skew should be alike.
         skew_ns: clock offset per global rank; missing ones are 0.
         drift_ppm: clock drift per global rank; missing ones are 0.
         labels: PP:sFm ranges, GPipe's `Forward i`, or none.
@@ -151,6 +152,7 @@ class Job:
     kernels: int = 4
     kernel_gap_ns: int = 0
     run_ahead_ns: int = 500_000
+    ranks_a_host: int = 8
     skew_ns: tuple[int, ...] = ()
     drift_ppm: tuple[float, ...] = ()
     labels: Labels = "pp"

@@ -28,7 +28,7 @@ def content(job: Job, rank: int, name: str) -> dict[str, Any]:
 def _metadata(job: Job, rank: int) -> dict[str, Any]:
     """What stands beside the events: the device, and what torch knows of the job."""
     device = {
-        "id": rank % 8,
+        "id": rank % job.ranks_a_host,
         "name": "NVIDIA H100 80GB HBM3",
         "totalGlobalMem": 85_899_345_920,
         "computeMajor": 9,
@@ -40,7 +40,7 @@ def _metadata(job: Job, rank: int) -> dict[str, Any]:
         return head
     if job.backend == "cuda":
         head |= {"cuda_runtime_version": 12040, "cuda_driver_version": 12040}
-    return head | {"distributedInfo": distributed_info(job, rank), "host_name": f"node{rank // 8}"}
+    return head | {"distributedInfo": distributed_info(job, rank), "host_name": f"node{rank // job.ranks_a_host}"}
 
 
 def _events(job: Job, rank: int) -> list[dict[str, Any]]:

@@ -64,7 +64,7 @@ class Tape:
         self.job, self.rank = job, rank
         self.pid = 7000 + 13 * rank
         self.main, self.engine = self.pid, self.pid + (5 if job.backend == "cuda" else 0)
-        self.device = rank % 8
+        self.device = rank % job.ranks_a_host
         self.skew = job.skew_ns[rank] if rank < len(job.skew_ns) else 0
         self.drift = job.drift_ppm[rank] if rank < len(job.drift_ppm) else 0.0
         self.stamp = _stamp(job)

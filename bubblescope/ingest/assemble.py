@@ -12,6 +12,7 @@ import numpy as np
 from bubblescope.errors import InputError
 from bubblescope.ingest.categories import Kind
 from bubblescope.ingest.collect import Collector
+from bubblescope.ingest.described import described
 from bubblescope.ingest.metadata import Members, identify
 from bubblescope.ingest.ranges import Ranges
 from bubblescope.ingest.tables import Rows
@@ -35,7 +36,7 @@ def assemble(path: Path, size: int, collected: Collector, told: Members) -> Rank
     annotations = [collected.annotations.finish()] + ([] if kineto else [collected.others.finish()])
     ops, kernels = collected.ops.finish(), collected.kernels.finish()
     launches = _real_launches(collected.launches.finish(), kernels, list(collected.names))
-    blocks: Blocks = [ops, Annotations.concat(annotations), launches, kernels]
+    blocks: Blocks = [ops, Annotations.concat(annotations), launches, kernels, collected.frames.finish()]
     if not (len(blocks[0]) or len(blocks[1]) or len(kernels)):
         raise _nothing(path, collected)
 
@@ -45,6 +46,7 @@ def assemble(path: Path, size: int, collected: Collector, told: Members) -> Rank
     blocks, _ = _renumber(blocks, "lane", list(collected.lanes.texts), _natural)
     blocks, comms = _renumber(blocks, "comm", list(collected.comms.table), repr)
     identity, findings = identify(path, told)
+    identity, odd = described(identity, (names[number] for number in np.unique(blocks[1].name)), path)
     return RankTrace(
         source=Source(str(path), "kineto" if kineto else "chrome", size, collected.events),
         identity=identity,
@@ -52,8 +54,12 @@ def assemble(path: Path, size: int, collected: Collector, told: Members) -> Rank
         names=tuple(names),
         threads=tuple(Thread(*key, tuple(collected.thread_names.get(key, ()))) for key in threads),
         comms=tuple(comms),
-        findings=(*findings, *_findings(path, collected, unpaired=unpaired, implausible=collected.implausible + lost)),
-        **dict(zip(("ops", "annotations", "launches", "kernels"), blocks, strict=True)),  # type: ignore[arg-type]
+        findings=(
+            *findings,
+            *odd,
+            *_findings(path, collected, unpaired=unpaired, implausible=collected.implausible + lost),
+        ),
+        **dict(zip(("ops", "annotations", "launches", "kernels", "frames"), blocks, strict=True)),  # type: ignore[arg-type]
     )
 
 

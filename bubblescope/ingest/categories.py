@@ -21,6 +21,7 @@ class Kind(IntEnum):
     MEMCPY = 5
     MEMSET = 6
     OTHER = 7  # no category that Kineto knows
+    FRAME = 8
 
 
 _CATEGORIES = {
@@ -33,8 +34,9 @@ _CATEGORIES = {
     Kind.KERNEL: "kernel mtia_ccp_events",
     Kind.MEMCPY: "gpu_memcpy memcpy",
     Kind.MEMSET: "gpu_memset memset",
+    Kind.FRAME: "python_function",
     Kind.DROP: (
-        "gpu_user_annotation external_correlation cpu_instant_event python_function overhead mtia_insight "
+        "gpu_user_annotation external_correlation cpu_instant_event overhead mtia_insight "
         "mtia_counters cuda_sync cuda_event cuda_profiler_range xpu_sync xpu_scope_profiler collective_comm "
         "hardware_counters trace ac2g fwdbwd async graph_event_node graph_host_node"
     ),

@@ -13,6 +13,7 @@ from bubblescope.ingest.ranges import Halves
 from bubblescope.ingest.tables import Comms, Pairs, Rows, Table
 from bubblescope.ingest.times import INVALID, from_decimals, from_numbers
 from bubblescope.model.columns import Times
+from bubblescope.model.frames import find
 from bubblescope.model.trace import Annotations, Kernels, Launches, Ops
 
 __all__ = ["Collector"]
@@ -21,6 +22,18 @@ Micros = Callable[[Sequence[Any]], Times]
 Columns = dict[str, Any]
 
 _NO_ARGUMENTS = Arguments()
+_MOST_FRAMES = 100_000  # names remembered: a program has fewer functions, and a damaged file does not fill the memory
+_WHOLE = (Kind.DROP, Kind.FRAME)  # of these no halves are kept
+
+
+class _Wanted(dict[str, bool]):
+    """Which frames are of known functions; looks at each name once."""
+
+    def __missing__(self, name: str) -> bool:
+        wanted = find(name) is not None
+        if len(self) < _MOST_FRAMES:
+            self[name] = wanted
+        return wanted
 
 
 class Collector:
@@ -38,6 +51,7 @@ class Collector:
         self.ops = Rows(Ops)
         self.annotations = Rows(Annotations)
         self.others = Rows(Annotations)
+        self.frames = Rows(Annotations)
         self.launches = Rows(Launches)
         self.kernels = Rows(Kernels)
         self.halves = Halves()
@@ -46,6 +60,7 @@ class Collector:
         self.implausible = 0
         self.kineto = False
         self._kinds = Kinds()
+        self._wanted = _Wanted()
 
     def add(self, window: Window) -> None:
         """Keep the events of a window; raises `InexactError`, having kept none, if it must be decoded exactly."""
@@ -54,12 +69,14 @@ class Collector:
         kinds = self._kinds
         for event in window.events:
             bins[kinds[event.cat]].append(event)
+        wanted = self._wanted  # there may be more frames than of everything else
+        bins[Kind.FRAME] = [event for event in bins[Kind.FRAME] if wanted[event.name]]
         others = bins[Kind.OTHER]
-        blocks = [bins[Kind.OP], bins[Kind.ANNOTATION], bins[Kind.LAUNCH], work, others]
+        blocks = [bins[Kind.OP], bins[Kind.ANNOTATION], bins[Kind.LAUNCH], work, others, bins[Kind.FRAME]]
         whole = [[event for event in block if event.ph == "X"] for block in blocks]
         parted = any(len(block) > len(ours) for block, ours in zip(blocks, whole, strict=True))
         parts = window.events if parted else []  # in the order of the file, which decides between equal times
-        halves = [event for event in parts if event.ph in ("B", "E") and kinds[event.cat] != Kind.DROP]
+        halves = [event for event in parts if event.ph in ("B", "E") and kinds[event.cat] not in _WHOLE]
 
         micros: Micros = from_decimals if window.exact else from_numbers
         timed = [_times(block, micros) for block in whole]
@@ -68,7 +85,14 @@ class Collector:
         self.events += len(window.events) + window.repaired
         self.repaired += window.repaired
         self.kineto = self.kineto or any(blocks[:4])
-        adders = (self._add_ops, self._add_annotations, self._add_launches, self._add_kernels, self._add_others)
+        adders = (
+            self._add_ops,
+            self._add_annotations,
+            self._add_launches,
+            self._add_kernels,
+            self._add_others,
+            self._add_frames,
+        )
         for add, block, (start, end) in zip(adders, whole, timed, strict=True):
             self._add(add, block, start, end)
         self._add_halves(halves, half_times)
@@ -101,6 +125,9 @@ class Collector:
 
     def _add_others(self, block: list[Event], columns: Columns) -> None:
         self.others.add(**self._named(block, columns), thread=self._threads(block))
+
+    def _add_frames(self, block: list[Event], columns: Columns) -> None:
+        self.frames.add(**self._named(block, columns), thread=self._threads(block))
 
     def _add_launches(self, block: list[Event], columns: Columns) -> None:
         self.launches.add(

@@ -21,9 +21,12 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 
-def column(dtype: type[np.generic]) -> Any:
-    """A dataclass field that holds a column of `dtype`."""
-    return dataclasses.field(metadata={"dtype": np.dtype(dtype)})
+def column(dtype: type[np.generic], *, absent: int | None = None) -> Any:
+    """A dataclass field that holds a column of `dtype`; with `absent` it may be left out, and is filled with that."""
+    described = {"dtype": np.dtype(dtype), "absent": absent}
+    return (
+        dataclasses.field(metadata=described) if absent is None else dataclasses.field(default=None, metadata=described)
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,7 +39,9 @@ class Columns:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value = np.ascontiguousarray(getattr(self, field.name), dtype=field.metadata["dtype"])
+            given = getattr(self, field.name)
+            given = np.full(len(self), field.metadata["absent"]) if given is None else given
+            value = np.ascontiguousarray(given, dtype=field.metadata["dtype"])
             object.__setattr__(self, field.name, value)
         lengths = {field.name: len(getattr(self, field.name)) for field in dataclasses.fields(self)}
         if len(set(lengths.values())) > 1:

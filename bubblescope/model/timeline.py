@@ -48,6 +48,8 @@ class Actions(Timed):
 
     `start` and `end` are those of the work itself, not of the label or launch. `slice` is -1 for a
     whole micro-batch. Actions that ran under one label, overlapped, share a `block`; -1 is alone.
+    `chunk` counts the stages of this rank where a label names these and not the pipeline's; with the
+    layout it tells the stage.
     """
 
     step: Ints = column(np.int32)
@@ -56,6 +58,7 @@ class Actions(Timed):
     microbatch: Ints = column(np.int32)
     slice: Ints = column(np.int32)
     block: Ints = column(np.int32)
+    chunk: Ints = column(np.int32, absent=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +72,9 @@ class Work(Timed):
 class Messages(Timed):
     """This rank's halves of point-to-point transfers, in the order in which they were posted.
 
-    `direction` is SEND, RECV or EITHER; `kind`, `stage`, `microbatch`, `slice` name the action that
-    produces (send) or awaits (recv) it, where a label says so; `peer` is a global rank. Halves that
+    `direction` is SEND, RECV or EITHER; `kind`, `stage` (or `chunk`, as in `Actions`), `microbatch`,
+    `slice` name the action that produces (send) or awaits (recv) it, where a label says so; `peer` is
+    a global rank. Halves that
     one kernel holds share `kernel`. `after` is the last action that the host asked for before it
     posted the message (row of `Actions`; -1: none of the step).
     """
@@ -90,6 +94,7 @@ class Messages(Timed):
     slice: Ints = column(np.int32)
     kernel: Ints = column(np.int32)
     after: Ints = column(np.int32)
+    chunk: Ints = column(np.int32, absent=-1)
 
 
 @dataclass(frozen=True, eq=False)

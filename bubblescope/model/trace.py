@@ -18,6 +18,7 @@ from bubblescope.model.columns import Columns, Ints, Times, column
 __all__ = [
     "Annotations",
     "CommArgs",
+    "Coordinate",
     "Device",
     "Finding",
     "Identity",
@@ -74,6 +75,15 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
+class Coordinate:
+    """Where a rank stands on one axis of the job: `position` of `degree` in the parallelism `purpose` (pp, tp, ...)."""
+
+    purpose: str
+    position: int
+    degree: int
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Who recorded the trace, as far as the file tells."""
 
@@ -84,6 +94,7 @@ class Identity:
     host: str | None = None
     devices: tuple[Device, ...] = ()
     groups: tuple[ProcessGroup, ...] = ()
+    coordinates: tuple[Coordinate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +185,10 @@ class Kernels(Columns):
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class RankTrace:
-    """The events of one rank. `names` is the table that every `name` column indexes."""
+    """The events of one rank. `names` is the table that every `name` column indexes.
+
+    `frames` are calls of those Python functions that `bubblescope.model.frames` lists.
+    """
 
     source: Source
     identity: Identity
@@ -186,6 +200,7 @@ class RankTrace:
     annotations: Annotations = field(default_factory=Annotations.empty)
     launches: Launches = field(default_factory=Launches.empty)
     kernels: Kernels = field(default_factory=Kernels.empty)
+    frames: Annotations = field(default_factory=Annotations.empty)
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -196,7 +211,7 @@ class RankTrace:
     def self_check(self) -> None:
         """Raise ValueError unless every index points into its table and no time runs backwards."""
         tables = {"name": self.names, "thread": self.threads, "comm": self.comms}
-        for block in (self.ops, self.annotations, self.launches, self.kernels):
+        for block in (self.ops, self.annotations, self.launches, self.kernels, self.frames):
             if np.any(block.end < block.start):
                 raise ValueError(f"{type(block).__name__}: an end lies before its start")
             for name, table in tables.items():

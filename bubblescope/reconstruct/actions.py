@@ -10,7 +10,8 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.spans import union_by_owner
 from bubblescope.model.timeline import Actions, Work
-from bubblescope.reconstruct.autograd import Blocks
+from bubblescope.model.trace import RankTrace
+from bubblescope.reconstruct.autograd import Blocks, forwards_of
 from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import Units
@@ -18,9 +19,12 @@ from bubblescope.reconstruct.units import Units
 __all__ = [
     "Ranges",
     "build",
+    "completed",
     "drawn_out",
     "from_blocks",
     "from_labels",
+    "lacking",
+    "linked",
     "number",
     "recurrences",
     "starts_after",
@@ -30,7 +34,10 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Ranges(Columns):
-    """Host ranges that are actions, in time order; `link` joins a backward to its forward."""
+    """Host ranges that are actions, in time order; `link` joins a backward to its forward.
+
+    Ranges of one `block` and one kind are pieces of one action.
+    """
 
     start: Times = column(np.int64)
     end: Times = column(np.int64)
@@ -40,6 +47,7 @@ class Ranges(Columns):
     slice: Ints = column(np.int32)
     block: Ints = column(np.int32)
     link: Ints = column(np.int64)
+    chunk: Ints = column(np.int32, absent=-1)
 
 
 def from_labels(labels: Labels, turns: Times) -> Ranges:
@@ -49,11 +57,13 @@ def from_labels(labels: Labels, turns: Times) -> Ranges:
     nothing tells the two apart, and each gets half of it.
     """
     start, end = labels.start.copy(), labels.end.copy()
-    first = np.flatnonzero((labels.block[:-1] >= 0) & (labels.block[:-1] == labels.block[1:]))
+    one = (labels.block[:-1] == labels.block[1:]) & (start[:-1] == start[1:]) & (end[:-1] == end[1:])
+    first = np.flatnonzero((labels.block[:-1] >= 0) & one)
     turn = np.append(turns, np.iinfo(np.int64).max)[np.searchsorted(turns, start[first])]
     end[first] = start[first + 1] = np.where(turn < end[first], turn, (start[first] + end[first]) // 2)
     link = np.full(len(labels), NONE)
-    return Ranges(start, end, labels.kind, labels.stage, labels.microbatch, labels.slice, labels.block, link)
+    ids = (labels.kind, labels.stage, labels.microbatch, labels.slice, labels.block)
+    return Ranges(start, end, *ids, link, labels.chunk)
 
 
 def from_blocks(blocks: Blocks) -> Ranges:
@@ -77,7 +87,36 @@ def drawn_out(ranges: Ranges, shared: Times, borders: Times) -> Ranges:
     return ranges.replace(end=end)
 
 
-_Key = tuple[int, int, int, int]  # kind, stage, micro-batch, slice
+def lacking(ranges: Ranges) -> bool:
+    """Whether no range is a forward, or none a backward of any kind."""
+    forward = ranges.kind == Kind.F
+    return bool(not forward.any() or forward.all())
+
+
+def completed(ranges: Ranges, more: Ranges) -> Ranges:
+    """The ranges with the forwards of others if none of them is one, and likewise the backwards.
+
+    What begins inside a range that is there already is a part of it. Where links would mix they are dropped.
+    """
+    forward, others = ranges.kind == Kind.F, more.kind == Kind.F
+    wanted = np.where(others, not forward.any(), forward.all())
+    inside = owners(ranges.start, ranges.end - 1, more.start) != NONE
+    added = more.take(wanted & ~inside)
+    if len(ranges) and len(added):
+        added = added.replace(link=np.full(len(added), NONE))
+    both = Ranges.concat((ranges, added))
+    return both.take(np.lexsort((both.end, both.start)))
+
+
+def linked(ranges: Ranges, trace: RankTrace) -> Ranges:
+    """The ranges with a link wherever autograd's numbers lead from a backward without ids to a forward."""
+    wanting = (ranges.kind != Kind.F) & (ranges.microbatch == NONE)
+    if not wanting.any() or np.any(ranges.link != NONE):
+        return ranges
+    return ranges.replace(link=forwards_of(trace, ranges.start, ranges.end, ranges.kind == Kind.F))
+
+
+_Key = tuple[int, int, int, int, int]  # kind, stage, micro-batch, slice, chunk
 
 
 def torn(ranges: Ranges, step: Ints) -> bool:
@@ -128,28 +167,34 @@ def starts_after(ranges: Ranges, optimizer: Times) -> Times:
 
 
 def _keys(ranges: Ranges) -> list[_Key]:
-    columns = (ranges.kind, ranges.stage, ranges.microbatch, ranges.slice)
+    columns = (ranges.kind, ranges.stage, ranges.microbatch, ranges.slice, ranges.chunk)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def number(ranges: Ranges, step: Ints) -> Ranges:
-    """Count micro-batches that no label tells: by step, stage and kind in time order.
+    """Count micro-batches that no label tells: by step, stage, chunk and kind in time order.
 
-    A backward takes the number of the forward it is linked to, if that is known.
+    A backward takes the ids of the forward it is linked to, as far as they are known and its own are not.
     """
-    microbatch = ranges.microbatch.copy()
-    counts: dict[tuple[int, int, int], int] = {}
-    forward: dict[int, int] = {}
-    rows = zip(step.tolist(), ranges.stage.tolist(), ranges.kind.tolist(), ranges.link.tolist(), strict=True)
-    for i, (s, stage, kind, link) in enumerate(rows):
-        if microbatch[i] == NONE and (kind == Kind.F or not len(ranges.link[ranges.link >= 0])):
-            microbatch[i] = counts.get((s, stage, kind), 0)
-            counts[s, stage, kind] = int(microbatch[i]) + 1
-        elif microbatch[i] == NONE:
-            microbatch[i] = forward.get(link, NONE)
+    names = ("stage", "chunk", "microbatch", "slice")
+    ids = [list(row) for row in zip(*(getattr(ranges, name).tolist() for name in names), strict=True)]
+    counts: dict[tuple[int, ...], int] = {}
+    forward: dict[int, list[int]] = {}
+    begun: dict[tuple[int, int], list[int]] = {}  # ids of the first piece of an action
+    links_told = bool(np.any(ranges.link != NONE))
+    rows = zip(ids, *(c.tolist() for c in (step, ranges.kind, ranges.link, ranges.block)), strict=True)
+    for mine, at, kind, link, block in rows:
+        piece = begun.setdefault((block, kind), mine) if block != NONE else mine
+        source = piece if piece is not mine else forward.get(link) if kind != Kind.F else None
+        if source is not None:
+            mine[:] = [own if own != NONE else told for own, told in zip(mine, source, strict=True)]
+        elif mine[2] == NONE and (kind == Kind.F or not links_told):
+            key = (at, kind, mine[0], mine[1])
+            mine[2] = counts[key] = counts.get(key, -1) + 1
         if kind == Kind.F and link != NONE:
-            forward[link] = int(microbatch[i])
-    return ranges.replace(microbatch=microbatch)
+            forward[link] = mine
+    columns = dict(zip(names, np.array(ids, np.int64).reshape(-1, len(names)).T, strict=True))
+    return ranges.replace(**columns)
 
 
 def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actions, Work, Ints, Ints]:
@@ -165,7 +210,8 @@ def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actio
         The actions that have work, in order of its start; all work with the action that owns it; the
         action that asked for each collective; and the action that each range became, if it had work.
     """
-    owner = owners(ranges.start, ranges.end, work.host)
+    whole = _first_pieces(ranges)
+    owner = whole[owners(ranges.start, ranges.end, work.host)]
     begun = np.full(len(ranges), np.iinfo(np.int64).max)
     ended = np.full(len(ranges), np.iinfo(np.int64).min)
     mine = owner >= 0
@@ -176,8 +222,19 @@ def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actio
     place = np.full(len(ranges) + 1, NONE)  # one more row, so that NONE maps to NONE
     place[order] = np.arange(len(order))
     kept = ranges.take(order)
-    ids = (kept.kind, kept.stage, kept.microbatch, kept.slice, kept.block)
+    ids = (kept.kind, kept.stage, kept.microbatch, kept.slice, kept.block, kept.chunk)
     actions = Actions(begun[order], ended[order], step[order], *ids)
-    asked = place[owners(ranges.start, ranges.end, shared.host)]
+    asked = place[whole[owners(ranges.start, ranges.end, shared.host)]]
     action, start, end = union_by_owner(place[owner], work.start, work.end)
-    return actions, Work(start, end, action), asked, place[:-1]
+    return actions, Work(start, end, action), asked, place[whole[:-1]]
+
+
+def _first_pieces(ranges: Ranges) -> Ints:
+    """For each range the first piece of its action, which mostly is itself; one more row maps NONE to NONE."""
+    first = np.append(np.arange(len(ranges)), NONE)
+    pieces = np.flatnonzero(ranges.block != NONE)
+    if len(pieces):
+        keys = np.stack((ranges.block[pieces], ranges.kind[pieces].astype(np.int32)))
+        _, begin, index = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        first[pieces] = pieces[begin[index.reshape(-1)]]
+    return first

@@ -19,10 +19,11 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.spans import Spans, union_by_owner
 from bubblescope.model.trace import Ops, RankTrace
-from bubblescope.reconstruct.ranges import NONE
+from bubblescope.reconstruct.ranges import NONE, owners
+from bubblescope.reconstruct.turns import turns
 from bubblescope.reconstruct.units import matching, outermost
 
-__all__ = ["Blocks", "backward_roots", "backward_starts", "find_blocks"]
+__all__ = ["Blocks", "backward_roots", "backward_starts", "find_blocks", "forwards_of"]
 
 _BACKWARD = r"autograd::engine::evaluate_function: "
 _NO_GRAPH = r"(c10d|_c10d_functional)::|record_param_comms$"
@@ -53,17 +54,54 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     if not len(backward) or not len(forward):
         return Blocks.empty()
     partner = _partners(backward, forward)
-    forward = _widened(forward, trace)
-    segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
-    call = _calls(backward, cuts, np.where(_shared(partner, segment), NONE, segment))
-    linked = partner >= 0
-    if not linked.any():
+    if not np.any(partner >= 0):
         return Blocks.empty()
-    linked[linked] = _in_main_segment(call[linked], segment[linked])
+    call, own, again = _told_apart(backward, forward, partner, cuts)
+    turned = turns(forward, cuts, own, np.where(np.isin(call, list(again)), NONE, call)) if len(cuts) else cuts
+    if len(turned):
+        cuts = np.sort(np.concatenate((cuts, turned)))
+        call, own, again = _told_apart(backward, forward, partner, cuts)
+    linked = partner >= 0
+    segment = np.searchsorted(cuts, forward.start[partner[linked]])
+    linked[linked] = _in_main_segment(call[linked], segment)
+    forward = _widened(forward, trace)
     group, low, high = _forward_ranges(call[linked], forward, partner[linked])
     if len(cuts):
         high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
-    return _assemble(backward, call, group, low, high)
+    return _assemble(backward, call, again, (group, low, high))
+
+
+def _told_apart(backward: Ops, forward: Ops, partner: Ints, cuts: Times) -> tuple[Ints, Ints, set[int]]:
+    """The number of each backward operator's call, its forward operator less shared ones, and the calls that are W."""
+    segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
+    shared = _shared(partner, segment)
+    own = np.where(shared, NONE, partner)
+    ran = np.searchsorted(np.sort(forward.start), backward.start)
+    call = _calls(backward, (cuts, ran), np.where(shared, NONE, segment), own)
+    return call, own, _second_visits(call, own)
+
+
+def forwards_of(trace: RankTrace, start: Times, end: Times, is_forward: Bools) -> Ints:
+    """For each host range a number that a backward shares with its forward, or -1 where no operator leads to one.
+
+    A backward may link to several forwards (a weight converted once for all): the one it links to most counts.
+    """
+    backward = backward_roots(trace)
+    backward = backward.take(np.argsort(backward.start, kind="stable"))
+    forward = _forward_nodes(trace, backward.take(np.lexsort((backward.start, backward.thread))))
+    forward = forward.take(np.argsort(forward.start, kind="stable"))
+    if not len(backward) or not len(forward):
+        return np.full(len(start), NONE)
+    partner = _partners(backward, forward)
+    linked = partner >= 0
+    source = owners(start, end, backward.start)[linked]
+    target = owners(start, end, forward.start)[partner[linked]]
+    good = (source >= 0) & (target >= 0) & ~is_forward[source] & is_forward[target]
+    pairs, count = np.unique(np.stack((source[good], target[good])), axis=1, return_counts=True)
+    result = np.where(is_forward, np.arange(len(start)), NONE)
+    most = np.lexsort((count, pairs[0]))  # the last one written counts
+    result[pairs[0][most]] = pairs[1][most]
+    return result
 
 
 def backward_starts(trace: RankTrace) -> Times:
@@ -144,12 +182,16 @@ def _shared(partner: Ints, segment: Ints) -> Bools:
     return result
 
 
-def _calls(backward: Ops, cuts: Times, segment: Ints) -> Ints:
-    """Number the backward calls: a new one where the thread changes, a cut lies between, or the numbers rise.
+def _calls(backward: Ops, between: tuple[Times, Ints], segment: Ints, partner: Ints) -> Ints:
+    """Number the backward calls: a new one where the thread changes, something lies between, or the numbers rise.
 
-    Where there are cuts, what counts is not a rise but that it goes on in the forward of another segment.
-    Nodes without a number (gradient accumulation) go with the call they run in.
+    What lies `between` are cuts, and forward operators, of which the number is given that ran before each.
+
+    Where there are cuts, what counts is not a rise but that it goes on in the forward of another segment, or
+    comes to a node for the second time. Nodes without a number (gradient accumulation) go with the call they
+    run in.
     """
+    cuts, ran = between
     told = backward.sequence >= 0
     if len(cuts):
         told &= segment != NONE
@@ -160,8 +202,47 @@ def _calls(backward: Ops, cuts: Times, segment: Ints) -> Ints:
     onward &= told & (previous >= 0)
     moved = np.concatenate(([True], backward.thread[1:] != backward.thread[:-1]))
     passed = np.searchsorted(cuts, backward.start)
-    cut = np.concatenate(([False], passed[1:] != passed[:-1]))
-    return np.cumsum(onward | moved | cut) - 1
+    cut = np.concatenate(([False], (passed[1:] != passed[:-1]) | (ran[1:] != ran[:-1])))
+    begins = onward | moved | cut
+    return _once_each(begins, partner, told & (backward.sequence > backward.sequence[previous]))
+
+
+def _once_each(begins: Bools, partner: Ints, rises: Bools) -> Ints:
+    """Number calls so that none comes to a node twice: the next one begins where the numbers rose before it did."""
+    rise = np.maximum.accumulate(np.where(rises, np.arange(len(rises)), 0))
+    rows = np.flatnonzero(partner != NONE)
+    while True:
+        call = np.cumsum(begins) - 1
+        visits = rows[np.lexsort((rows, partner[rows], call[rows]))]
+        same = (call[visits][1:] == call[visits][:-1]) & (partner[visits][1:] == partner[visits][:-1])
+        before, again = visits[:-1][same], visits[1:][same]
+        if not len(again):
+            break
+        begins = begins.copy()
+        begins[np.where(rise[again] > before, rise[again], again)] = True
+    return np.cumsum(begins | _goes_on(call, partner)) - 1
+
+
+def _goes_on(call: Ints, partner: Ints) -> Bools:
+    """Where a call that goes through a forward for the second time goes on through another for the first time.
+
+    That is a weight gradient with the input gradient of the stage before on the same rank right behind it: its
+    numbers fall on. A node that only weight gradients come to is visited once, those of the other forward again.
+    """
+    rows = np.flatnonzero(partner != NONE)
+    visits = rows[np.lexsort((rows, partner[rows]))]
+    more = partner[visits][1:] == partner[visits][:-1]
+    later, earlier = np.zeros(len(call), bool), np.zeros(len(call), bool)  # whether another call comes, or came, too
+    later[visits[:-1][more]] = earlier[visits[1:][more]] = True
+    last_again = np.full(int(call.max(initial=-1)) + 1, NONE)
+    np.maximum.at(last_again, call[earlier], np.flatnonzero(earlier))
+    tail = rows[(rows > last_again[call[rows]]) & (last_again[call[rows]] != NONE)]
+    whole = np.ones(len(last_again), bool)
+    np.logical_and.at(whole, call[tail], later[tail])
+    result = np.zeros(len(call), bool)
+    first = np.unique(call[tail], return_index=True)[1]
+    result[tail[first][whole[call[tail[first]]]]] = True
+    return result
 
 
 def _in_main_segment(call: Ints, segment: Ints) -> Bools:
@@ -179,7 +260,11 @@ def _in_main_segment(call: Ints, segment: Ints) -> Bools:
     return result
 
 
-def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> tuple[dict[int, int], Times, Times]:
+_Forwards = tuple[dict[int, int], Times, Times]
+"""The link of each backward call, and start and end of the forward of each link."""
+
+
+def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> _Forwards:
     """Join the forward ranges of calls that overlap: two calls into one forward are a split backward.
 
     Returns the link of each call, and start and end of each link's forward.
@@ -211,24 +296,33 @@ def _stretch(low: Times, high: Times, forward: Ops, borders: Times) -> Times:
     return result
 
 
-def _assemble(backward: Ops, call: Ints, link_of: dict[int, int], low: Times, high: Times) -> Blocks:
-    """One forward a link, one backward a call; two calls apart in time are I, then W."""
+def _second_visits(call: Ints, partner: Ints) -> set[int]:
+    """The calls that come to a node to which an earlier call came: one for the input's gradient, then the weights'."""
+    rows = np.flatnonzero(partner != NONE)
+    rows = rows[np.lexsort((call[rows], partner[rows]))]
+    again = (partner[rows][1:] == partner[rows][:-1]) & (call[rows][1:] != call[rows][:-1])
+    return set(call[rows][1:][again].tolist())
+
+
+def _assemble(backward: Ops, call: Ints, again: set[int], forwards: _Forwards) -> Blocks:
+    """One forward a link, one backward a call; two calls to the same nodes, or apart in time, are I, then W."""
+    link_of, low, high = forwards
     number, start, end = union_by_owner(call, backward.start, backward.end)
     calls = np.unique(number)
     first = np.searchsorted(number, calls, "left")
     last = np.searchsorted(number, calls, "right") - 1
     link = np.array([link_of.get(int(c), NONE) for c in calls], np.int64)
     begins, ends = start[first], end[last]
-    kind, keep, ends = _kinds(link, begins, ends, low)
-    forwards = Blocks(low, high, np.full(len(low), Kind.F), np.arange(len(low)))
-    blocks = Blocks.concat((forwards, Blocks(begins, ends, kind, link).take(keep)))
+    kind, keep, ends = _kinds(link, begins, ends, low, np.isin(calls, list(again)))
+    forward = Blocks(low, high, np.full(len(low), Kind.F), np.arange(len(low)))
+    blocks = Blocks.concat((forward, Blocks(begins, ends, kind, link).take(keep)))
     return blocks.take(np.argsort(blocks.start, kind="stable"))
 
 
-def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times) -> tuple[Ints, Bools, Times]:
-    """Kind of each call: B, or I and W where another action runs between the two calls of a forward.
+def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times, again: Bools) -> tuple[Ints, Bools, Times]:
+    """Kind of each call: B, or I and W where the second of a forward's calls comes `again`, or after another action.
 
-    Calls that follow each other directly are one action: the later ones are folded into the first.
+    Other calls that follow each other directly are one action: the later ones are folded into the first.
     """
     kind = np.full(len(link), Kind.B, np.int64)
     keep = np.ones(len(link), bool)
@@ -238,7 +332,8 @@ def _kinds(link: Ints, begins: Times, ends: Times, forward_starts: Times) -> tup
     for row in np.argsort(begins, kind="stable").tolist():
         mine, begin = int(link[row]), int(begins[row])
         action, before = latest.get(mine, (row, begin)) if mine != NONE else (row, begin)
-        if np.searchsorted(others, begin) > np.searchsorted(others, before, "right"):
+        apart = np.searchsorted(others, begin) > np.searchsorted(others, before, "right")
+        if apart or (action != row and again[row] and kind[action] != Kind.W):
             kind[action], kind[row] = (Kind.W if kind[action] == Kind.W else Kind.I), Kind.W
             action = row
         elif action != row:

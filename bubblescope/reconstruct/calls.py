@@ -45,7 +45,11 @@ _FAR_LARGER = 16
 _LARGEST = 2**42
 """Bytes; no device holds as many, so that more is damage, and sums of what is left stay in 64 bits."""
 
-_HOST_CALL = r"nccl:(\w+)|c10d::(\w+)|_c10d_functional::(\w+)|gloo:(\w+)"
+# Ranges of torch, and those that NCCL itself names by its functions (NVIDIA/nccl, src/collectives.cc).
+_HOST_CALL = (
+    r"nccl:(\w+)|c10d::(\w+)|_c10d_functional::(\w+)|gloo:(\w+)"
+    r"|nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|AlltoAll|Gather|Scatter|Send|Recv)$"
+)
 _KERNEL = r"(?i)(?:void )?(?:nccl|rccl)(?:Symk?)?(?:Dev)?(?:Kernel)?_?([a-z]+?)(?:Ring|Tree|CollNet|Kernel|_|\(|<|$)"
 
 

@@ -52,6 +52,9 @@ _BALANCED = 0.1
 """Share by which forwards and backwards may differ in number: a recording begins and ends anywhere."""
 
 _WEIGHT_WORD, _INPUT_WORD = r"(?i).*(wgrad|grad_?(weight|bias))", r"(?i).*(dgrad|bwd|backward|grad_?input)"
+_ALONE = 4
+"""So many forwards at least make a pipeline without any backward."""
+
 _SEVERAL = 2
 """Kernels with such a word that a whole stage has at least."""
 
@@ -216,7 +219,7 @@ def _kinds(pieces: list[_Piece], bases: list[Ints]) -> list[Kind] | None:
     """The kind of each piece, or None where their numbers make no pipeline."""
     forwards = sum(piece.direction == FORWARD for piece in pieces)
     backwards = len(pieces) - forwards
-    if forwards < 2:
+    if forwards < (2 if backwards else _ALONE):
         return None
     of_base = dict.fromkeys(range(len(bases)), Kind.B)
     if backwards > _SPLIT * forwards:

@@ -1,63 +1,35 @@
-"""Actions that somebody named: ranges whose text says stage, kind or micro-batch.
+"""Actions that somebody named: ranges whose text says stage, kind or micro-batch, in one of the known dialects.
 
-A dialect is a row of a table: a pattern with the groups `kind`, `stage`, `microbatch` and, for
-sends and receives, `direction`. A label is host time, and lasts while its receive waits, so it
-never measures anything: it only says which launches belong to the action.
+A label is host time, and lasts while its receive waits, so it never measures anything: it only says
+which launches belong to the action.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.options import LabelRule
-from bubblescope.model.timeline import Messages
-from bubblescope.model.trace import Finding, RankTrace
+from bubblescope.model.trace import Annotations, Finding, RankTrace
+from bubblescope.reconstruct.dialects import DIALECTS, MESSAGE_DIALECTS, RECOMPUTED, Dialect, Ids, of_rule, read
+from bubblescope.reconstruct.pieces import passes
 
-__all__ = ["DIALECTS", "Dialect", "Labels", "action_labels", "message_labels", "unmatched"]
+__all__ = ["Labels", "action_labels", "halfway", "labels_of", "message_labels", "unmatched"]
 
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """How one framework names its pipeline work; `kind` fixes the kind that the pattern has no group for."""
-
-    name: str
-    pattern: str
-    kind: Kind | None = None
-
-
-DIALECTS: tuple[Dialect, ...] = (
-    # torch/distributed/pipelining/schedules.py: _PipelineScheduleRuntime (2.9 and later), then ScheduleGPipe.
-    Dialect("torch stages", r"PP:(?P<stage>\d{1,4})(?P<kind>[FBIW])(?P<microbatch>\d{1,6})(\.(?P<slice>\d{1,6}))?"),
-    Dialect("torch gpipe", r"(?P<kind>Forward|Backward) (?P<microbatch>\d{1,6})"),
-)
-
-MESSAGE_DIALECTS: tuple[Dialect, ...] = (
-    Dialect(
-        "torch stages",
-        r"PP:(?P<stage>\d{1,4})(?P<direction>SEND|RECV)_(?P<kind>[FB])(?P<microbatch>\d{1,6})(\.(?P<slice>\d{1,6}))?",
-    ),
-)
-
-_OVERLAPPED = r"PP:\((?P<first>.{2,40});(?P<second>.{2,40})\)OVERLAP_F_B"  # torch/distributed/pipelining, _Action
-_KINDS = {"F": Kind.F, "B": Kind.B, "I": Kind.I, "W": Kind.W, "Forward": Kind.F, "Backward": Kind.B}
-_DIRECTIONS = {"SEND": Messages.SEND, "RECV": Messages.RECV}
-
-
-_Ids = tuple[int, ...]
-"""Kind, stage, micro-batch, slice and direction of a label."""
+_BACKWARD = (Kind.B, Kind.I)
 
 
 @dataclass(frozen=True, eq=False)
 class Labels(Columns):
     """Labelled host ranges in time order; ids that the text does not tell are -1.
 
-    A range that names two actions is two rows with one `block`.
+    A range that names two actions is two rows with one `block`. Rows with one `block` and one kind
+    are pieces of one action.
     """
 
     start: Times = column(np.int64)
@@ -68,15 +40,22 @@ class Labels(Columns):
     slice: Ints = column(np.int32)
     direction: Ints = column(np.int8)
     block: Ints = column(np.int32)
+    chunk: Ints = column(np.int32, absent=-1)
 
 
 def action_labels(trace: RankTrace, rules: Sequence[LabelRule] = ()) -> Labels:
     """Labels of actions: the user's own, and for kinds that no rule names those of the first dialect that has any."""
-    own = _read(trace, [Dialect(f"--label {rule.kind}", rule.pattern, Kind[rule.kind]) for rule in rules])
+    own = labels_of(trace, trace.annotations, lambda text: of_rule(text, rules)) if rules else Labels.empty()
     named = np.unique(own.kind)
-    known = next((found for d in DIALECTS if len(found := _read(trace, [d]))), Labels.empty())
+    known = next((found for d in DIALECTS if len(found := _spoken(trace, d))), Labels.empty())
     both = Labels.concat((own, known.take(~np.isin(known.kind, named))))
     return both.take(np.lexsort((both.end, both.start)))
+
+
+def halfway(trace: RankTrace) -> Dialect | None:
+    """The dialect that names the forwards of this trace, if it is one that leaves backwards out."""
+    spoken = next((d for d in DIALECTS if len(_spoken(trace, d))), None)
+    return spoken if spoken is not None and spoken.partial else None
 
 
 def unmatched(trace: RankTrace, rules: Sequence[LabelRule]) -> tuple[Finding, ...]:
@@ -91,48 +70,76 @@ def unmatched(trace: RankTrace, rules: Sequence[LabelRule]) -> tuple[Finding, ..
 
 def message_labels(trace: RankTrace) -> Labels:
     """Labels of sends and receives."""
-    return _read(trace, MESSAGE_DIALECTS)
+    spoken = (labels_of(trace, trace.annotations, lambda text, d=d: read(text, d.words)) for d in MESSAGE_DIALECTS)  # type: ignore[misc]
+    return next((_plain_ids(found) for found in spoken if len(found)), Labels.empty())
 
 
-def _read(trace: RankTrace, dialects: Sequence[Dialect]) -> Labels:
-    known = {i: found for i, name in enumerate(trace.names) if (found := _named(name, dialects))}
-    rows = trace.annotations.take(np.isin(trace.annotations.name, list(known)))
+def labels_of(trace: RankTrace, ranges: Annotations, read: Callable[[str], tuple[Ids, ...]]) -> Labels:
+    """Those of the ranges whose text names something, with what it names."""
+    known = {int(i): found for i in np.unique(ranges.name) if (found := read(trace.names[i]))}
+    rows = ranges.take(np.isin(ranges.name, list(known)))
     rows = rows.take(np.lexsort((rows.end, rows.start)))
     count = np.array([len(known[name]) for name in rows.name], np.int64)
-    ids = np.array([found for name in rows.name for found in known[name]], np.int64).reshape(-1, 5)
+    ids = np.array([found for name in rows.name for found in known[name]], np.int64).reshape(-1, len(Ids._fields))
     row = np.repeat(np.arange(len(rows)), count)
-    kind, stage, microbatch, part, direction = ids.T
+    kind, stage, chunk, microbatch, part, direction = ids.T
     block = np.where(count[row] > 1, row, -1)
-    return Labels(rows.start[row], rows.end[row], kind, stage, microbatch, part, direction, block)
+    return Labels(rows.start[row], rows.end[row], kind, stage, microbatch, part, direction, block, chunk)
 
 
-def _named(name: str, dialects: Sequence[Dialect]) -> list[_Ids]:
-    """What a label names: an action, two overlapped ones, or none."""
-    both = re.fullmatch(_OVERLAPPED, name, re.ASCII)
-    parts = [name] if both is None else [f"PP:{both['first']}", f"PP:{both['second']}"]
-    found = [_parse(part, dialects) for part in parts]
-    return [ids for ids in found if ids is not None] if None not in found else []
+def _spoken(trace: RankTrace, dialect: Dialect) -> Labels:
+    """The labels of a trace in one dialect; none where they do not make sense as such."""
+    found = labels_of(trace, trace.annotations, lambda text: read(text, dialect.words))
+    named = set(found.kind.tolist())
+    if dialect.both and not (Kind.F in named and named & {*_BACKWARD}):
+        return Labels.empty()
+    if dialect.sign and not any(re.fullmatch(dialect.sign, trace.names[i]) for i in np.unique(trace.annotations.name)):
+        return Labels.empty()
+    if dialect.pieces is not None:
+        return _in_passes(found, trace, dialect)
+    if dialect.split and Kind.W in named:
+        found = found.replace(kind=np.where(found.kind == Kind.B, Kind.I, found.kind))
+    return _outermost(_plain_ids(_recomputed(found)))
 
 
-def _parse(name: str, dialects: Sequence[Dialect]) -> _Ids | None:
-    for dialect in dialects:
-        match = (
-            re.fullmatch(dialect.pattern, name, re.ASCII) if dialect.kind is None else re.search(dialect.pattern, name)
-        )
-        if match is not None:
-            return _ids(match, dialect)
-    return None
+def _in_passes(found: Labels, trace: RankTrace, dialect: Dialect) -> Labels:
+    """Pieces, each with the pass that it is of as its block; what belongs to no pass is left out."""
+    if not len(found) or dialect.pieces is None:
+        return Labels.empty()
+    before = labels_of(
+        trace,
+        trace.annotations,
+        lambda text: (Ids(0),) if re.fullmatch(dialect.pieces.before, text) else (),  # type: ignore[union-attr]
+    )
+    block = passes(trace, dialect.pieces.around).of(found.start, np.isin(found.start, before.start))
+    return found.replace(block=block).take(block >= 0)
 
 
-def _ids(match: re.Match[str], dialect: Dialect) -> _Ids:
-    groups = match.groupdict()
-    if not groups and match.re.groups:
-        groups = {"microbatch": match[1]}
-    kind = _KINDS[groups["kind"]] if dialect.kind is None else dialect.kind
-    ids = (int(groups[g]) if _is_id(groups.get(g)) else -1 for g in ("stage", "microbatch", "slice"))
-    return (int(kind), *ids, _DIRECTIONS.get(groups.get("direction") or "", -1))
+def _plain_ids(found: Labels) -> Labels:
+    """The same without ids that tell nothing apart: one chunk is the whole rank, slice 0 alone a whole micro-batch."""
+    chunk = found.chunk if len(np.unique(found.chunk[found.chunk >= 0])) > 1 else np.full(len(found), -1)
+    part = found.slice if np.any(found.slice > 0) else np.full(len(found), -1)
+    return found.replace(chunk=chunk, slice=part)
 
 
-def _is_id(text: str | None) -> bool:
-    """Whether a group of a label is a number that a stage or a micro-batch can have."""
-    return text is not None and len(text) <= 6 and text.isascii() and text.isdecimal()
+def _recomputed(found: Labels) -> Labels:
+    """The same with recomputation as a part of the backward that it is for, where that follows at once."""
+    again = np.flatnonzero(found.kind == RECOMPUTED)
+    start = found.start.copy()
+    for row in again[again + 1 < len(found)].tolist():
+        mine, following = ((int(found.microbatch[r]), int(found.chunk[r]), int(found.slice[r])) for r in (row, row + 1))
+        if mine == following and found.kind[row + 1] in _BACKWARD:
+            start[row + 1] = start[row]
+    return found.replace(start=start).take(found.kind != RECOMPUTED)
+
+
+def _outermost(found: Labels) -> Labels:
+    """The same without ranges that lie in another of their kind and name no micro-batch: they are that action."""
+    inner = np.zeros(len(found), bool)
+    for kind in np.unique(found.kind):
+        rows = np.flatnonzero((found.kind == kind) & (found.microbatch < 0) & (found.block < 0))
+        rows = rows[np.lexsort((-found.end[rows], found.start[rows]))]
+        reach = np.maximum.accumulate(found.end[rows])
+        inner[rows[1:]] = found.end[rows[1:]] <= reach[:-1]
+    keep: Bools = ~inner
+    return found.take(keep)

@@ -26,9 +26,9 @@ def messages(talk: Talk, step: Ints, labels: Labels) -> Messages:
     units, calls, row = talk.units, talk.calls, talk.row
     direction = np.array([_DIRECTIONS[calls[r].op] for r in row], np.int8)
     peer = np.array([calls[r].dst if calls[r].op == "send" else calls[r].src for r in row], np.int32)
-    label = owners(labels.start, labels.end, units.host)
+    label = _one_each(labels, owners(labels.start, labels.end, units.host), direction)
     named = labels.take(label[label >= 0])
-    ids = {name: np.full(len(units), NONE) for name in ("kind", "stage", "microbatch", "slice")}
+    ids = {name: np.full(len(units), NONE) for name in ("kind", "stage", "microbatch", "slice", "chunk")}
     for name, column in ids.items():
         column[label >= 0] = getattr(named, name)
     fused = (direction == Messages.EITHER) & (label >= 0)
@@ -45,6 +45,24 @@ def messages(talk: Talk, step: Ints, labels: Labels) -> Messages:
         after=np.full(len(units), NONE),
         **ids,
     )
+
+
+def _one_each(labels: Labels, label: Ints, direction: Ints) -> Ints:
+    """The label of each message: of several in one range the next of its direction.
+
+    A fused call carries all of them at once, so that none is its own.
+    """
+    rows: dict[tuple[int, int], list[int]] = {}
+    for row, (block, way) in enumerate(zip(labels.block.tolist(), labels.direction.tolist(), strict=True)):
+        if block >= 0:
+            rows.setdefault((block, way), []).append(row)
+    result = label.copy()
+    for message in np.flatnonzero(label >= 0).tolist():
+        block = int(labels.block[label[message]])
+        if block >= 0:
+            left = rows.get((block, int(direction[message])))
+            result[message] = left.pop(0) if left else NONE
+    return result
 
 
 def beside(posted: Messages, host: Times, ranges: Ranges, step: Ints) -> Ints:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from bubblescope.model.columns import Bools, Times
 from bubblescope.model.groups import IN_STAGE
+from bubblescope.model.names import plainly
 from bubblescope.model.options import Options
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
-from bubblescope.model.trace import RankTrace
-from bubblescope.reconstruct import actions, autograd, kernels, labels, messages, segments, steps
+from bubblescope.model.trace import Finding, RankTrace
+from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.ranges import owners
@@ -27,17 +30,21 @@ _OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
 
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     """All that one rank's trace tells by itself."""
-    trace = main_process(trace)
+    trace = main_process(plainly(trace))
     work, communication = _dated(*gather(trace))
     talk = describe(trace, communication)
     sent, shared = talk.take(talk.between_stages), talk.take(~talk.between_stages)
     optimizer = _optimizer(trace, work)
     ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
+    untold = _half_told(trace, ranges, how, work)
+    ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
     marks = _marks(trace, Units.concat((work, communication)), ranges, how, work.host[optimizer])
     step = steps.rows_at(marks, ranges.start)
     numbered = actions.number(ranges, step)
     done, owned, asked, place = actions.build(numbered, step, work.take(~optimizer), shared.units)
-    posted = messages.messages(sent, steps.rows_of(marks, sent.units), labels.message_labels(trace))
+    said = labels.message_labels(trace)
+    said = said if len(said) else frames.message_frames(trace)
+    posted = messages.messages(sent, steps.rows_of(marks, sent.units), said)
     return RankTimeline(
         rank=rank,
         source=trace.source,
@@ -55,7 +62,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         calls=talk.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
-        findings=(*trace.findings, *labels.unmatched(trace, options.labels)),
+        findings=(*trace.findings, *untold, *labels.unmatched(trace, options.labels)),
     )
 
 
@@ -71,29 +78,68 @@ def _dated(work: Units, communication: Units) -> tuple[Units, Units]:
 def _ranges(
     trace: RankTrace, options: Options, sent: Talk, shared: Talk, work: tuple[Units, Units]
 ) -> tuple[actions.Ranges, How]:
-    """Actions by what tells most: labels, then autograd's numbers, then kernels (`work`: compute, optimizer)."""
-    named = labels.action_labels(trace, options.labels)
-    if len(named):
-        return actions.from_labels(named, autograd.backward_starts(trace)), "labels"
+    """Actions by what tells most: labels, then autograd's numbers, then frames, then kernels.
+
+    Where labels name forwards only, what comes next tells the backwards, and the other way round; kernels tell
+    all or nothing. `work` is what is not the optimizer's, and what is.
+    """
+    sources: tuple[tuple[How, Callable[[], actions.Ranges]], ...] = (
+        ("labels", lambda: _named(trace, labels.action_labels(trace, options.labels))),
+        ("autograd", lambda: _by_autograd(trace, sent, shared)),
+        ("frames", lambda: _named(trace, frames.action_frames(trace))),
+    )
+    ranges, how = actions.Ranges.empty(), None
+    for name, source in sources:
+        if actions.lacking(ranges):
+            ranges = actions.completed(ranges, source())
+            how = how or (name if len(ranges) else None)
+    if how is None and trace.on_gpu:
+        ranges = _by_kernels(trace, sent, shared, work)
+        how = "kernels" if len(ranges) else None
+    return actions.linked(ranges, trace), how
+
+
+def _named(trace: RankTrace, found: labels.Labels) -> actions.Ranges:
+    """Actions that ranges name; only those of two actions need autograd, to part them."""
+    turns = autograd.backward_starts(trace) if np.any(found.block >= 0) else np.empty(0, np.int64)
+    return actions.from_labels(found, turns)
+
+
+def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) -> tuple[Finding, ...]:
+    """A warning where labels name the forwards of a training and nothing tells its backwards.
+
+    To read them as inference would call the backwards idle time.
+    """
+    dialect = labels.halfway(trace) if how == "labels" and actions.lacking(ranges) else None
+    names = trace.names
+    trains = np.any(matching(names, _OPTIMIZER_RANGE)[trace.annotations.name]) or (
+        trace.on_gpu and np.any(matching(names, _OPTIMIZER_KERNEL)[work.name])
+    )
+    if dialect is None or not trains:
+        return ()
+    message = (
+        f"the labels of {dialect.name} name forwards only, while an optimizer runs: the backwards are not told; "
+        "record CPU activities, or name them with --label B=..."
+    )
+    return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
+
+
+def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> actions.Ranges:
+    """Actions as the numbers of autograd tell them."""
     fences = _fences(trace)
+    blocks = actions.from_blocks(autograd.find_blocks(trace, sent.posted, fences))
     own = shared.take(shared.serving(IN_STAGE)).posted
-    borders = np.sort(np.concatenate((sent.posted, fences)))
-    how: How = "autograd"
-    blocks = autograd.find_blocks(trace, sent.posted, fences)
-    if not len(blocks) and trace.on_gpu:
-        how, blocks = "kernels", _from_kernels(trace, (sent, shared), fences, work)
-    return actions.drawn_out(actions.from_blocks(blocks), own, borders), how if len(blocks) else None
+    return actions.drawn_out(blocks, own, np.sort(np.concatenate((sent.posted, fences))))
 
 
-def _from_kernels(
-    trace: RankTrace, talk: tuple[Talk, Talk], fences: Times, work: tuple[Units, Units]
-) -> autograd.Blocks:
-    """Actions from kernels and messages alone; `talk` is between stages and all other, `work` compute and optimizer."""
-    (sent, shared), (compute, optimizer) = talk, work
-    launched = len(trace.launches) > 0
-    cuts = sent.posted if launched else segments.gaps_at_messages(compute, sent, shared.units)
-    fences = np.sort(np.concatenate((fences, optimizer.host)))
-    return kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0)
+def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> actions.Ranges:
+    """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is."""
+    compute, optimizer = work
+    cuts = sent.posted if len(trace.launches) else segments.gaps_at_messages(compute, sent, shared.units)
+    fences = np.sort(np.concatenate((_fences(trace), optimizer.host)))
+    found = kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0)
+    own = shared.take(shared.serving(IN_STAGE)).posted
+    return actions.drawn_out(actions.from_blocks(found), own, np.sort(np.concatenate((sent.posted, fences))))
 
 
 def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:

@@ -17,7 +17,7 @@ def main_process(trace: RankTrace) -> RankTrace:
     if len(pids) < 2:
         return trace
     number = np.array([pids.index(thread.pid) for thread in trace.threads])
-    owner = [number[block.thread] for block in (trace.ops, trace.annotations, trace.launches)]
+    owner = [number[block.thread] for block in (trace.ops, trace.annotations, trace.launches, trace.frames)]
     counts = np.bincount(np.concatenate(owner), minlength=len(pids))
     main = int(np.argmax(counts))
     others = int(counts.sum() - counts[main])
@@ -32,5 +32,6 @@ def main_process(trace: RankTrace) -> RankTrace:
         ops=trace.ops.take(owner[0] == main),
         annotations=trace.annotations.take(owner[1] == main),
         launches=trace.launches.take(owner[2] == main),
+        frames=trace.frames.take(owner[3] == main),
         findings=(*trace.findings, note),
     )

@@ -16,8 +16,9 @@ from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
 __all__ = ["Marks", "extent", "find", "rows_at", "rows_of"]
 
-_STEP = r"ProfilerStep#(\d{1,18})$"
-_OPTIMIZER = r"Optimizer\.step#"
+# torch/profiler/profiler.py; sail-sg/zero-bubble-pipeline-parallelism, which names the rank, then the iteration.
+_STEPS = (r"ProfilerStep#(\d{1,18})$", r"iter_\d{1,9}_(\d{1,18})$")
+_OPTIMIZER = r"Optimizer(\.step#|$)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ def find(
     begun: Times,
     tear: Callable[[Marks], bool] = lambda _: False,
 ) -> Marks:
-    """Steps as the profiler marked them, else cut where something comes again, else all as one.
+    """Steps as the profiler or the framework marked them, else cut where something comes again, else all as one.
 
     Marks that cut through the pipeline still number the steps: they may be a little late on all ranks,
     and only some have work in that moment.
@@ -49,7 +50,7 @@ def find(
         begun: host moments at which actions begin; a label stands before the first launch in it.
         tear: whether marks cut through the pipeline, so that something else must tell the steps.
     """
-    marked = _profiler_steps(trace)
+    marked = next((found for mark in _STEPS if len(found := _marked_steps(trace, mark))), Marks.empty())
     if len(marked) and not tear(marked):
         return marked
     known = units.host[units.host != NO_HOST]
@@ -63,10 +64,10 @@ def find(
     return _numbered_by(marked, pieces.take(active) if active.any() else pieces)
 
 
-def _profiler_steps(trace: RankTrace) -> Marks:
-    rows = trace.annotations.take(matching(trace.names, _STEP)[trace.annotations.name])
+def _marked_steps(trace: RankTrace, mark: str) -> Marks:
+    rows = trace.annotations.take(matching(trace.names, mark)[trace.annotations.name])
     rows = rows.take(np.argsort(rows.start, kind="stable"))
-    numbers = [int(re.match(_STEP, trace.names[name])[1]) for name in rows.name]  # type: ignore[index]
+    numbers = [int(re.match(mark, trace.names[name])[1]) for name in rows.name]  # type: ignore[index]
     first = np.sort(np.unique(np.array(numbers, np.int64), return_index=True)[1])
     rows, number = rows.take(first), np.array(numbers, np.int64)[first]
     # A step lasts until the next begins, so that what runs between two annotations is not lost.

@@ -173,7 +173,7 @@ def _clocks(report: Report) -> str:
     if len(report.ranks) < 2:
         return ""
     text = CLOCKS.get(clock.method, clock.method)
-    if clock.error_ns is not None:
+    if clock.error_ns:  # ranks that share a clock are off by nothing
         text += f", to within {words.duration(clock.error_ns)}"
     return text + _interval(report.bubble)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -59,7 +59,28 @@ class Verdict:
 
 
 def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES, costs: Costs = EVEN) -> Verdict:
-    """Name the schedule of the recovered orders of a pipeline of `shape`; `costs` are what a searched order is for."""
+    """Name the schedule of the recovered orders of a pipeline of `shape`; `costs` are what a searched order is for.
+
+    A backward that two calls run one after the other, whatever for, may look like an I and its W: if nothing
+    fits, those that follow each other directly are taken for one, and the order must be right but for that.
+    """
+    verdict = _named(found, shape, families, costs)
+    whole = {rank: _joined(order) for rank, order in found.items()}
+    if verdict.best is not None or whole == found:
+        return verdict
+    again = _named(whole, shape, families, costs)
+    return verdict if again.best is None or again.best.confidence < 1 else again
+
+
+def _joined(order: Order, shows: Callable[[Action], bool] = lambda _: True) -> Order:
+    """The order with every I that its own W follows directly as one backward, if that one shows."""
+    follows = (b for a, b in pairwise(order) if a.kind == Kind.I and b == a._replace(kind=Kind.W))
+    whole = {weight: whole for weight in follows if shows(whole := weight._replace(kind=Kind.B))}
+    begun = {weight._replace(kind=Kind.I) for weight in whole}
+    return tuple(whole.get(a, a) for a in order if a not in begun) if whole else order
+
+
+def _named(found: Found, shape: Shape, families: Sequence[Family], costs: Costs) -> Verdict:
     kinds = _usual_kinds(found)
     likely = [f for f in families if f.problem(shape) is None and _has(f, kinds) and _holds(f, shape, found)]
     matches = [m for family in likely for m in _matches(family, shape, costs, found)]
@@ -127,15 +148,13 @@ def _expected(variant: Variant, rank: int, found: Found) -> Order:
     """The order of a rank as a trace can show it.
 
     Where no input gradient of stage 0 was seen there is none, as it has no input to derive by: its W is all
-    of its backward. And an I that its own W follows directly may show as one backward.
+    of its backward. And an I that its own W follows directly may show as one backward beside split ones.
     """
     order, seen = variant.order(rank), frozenset(found[rank])
+    split = any(a.kind == Kind.W for each in found.values() for a in each)
     if not any(a.stage == 0 and a.kind == Kind.I for a in seen):
-        order = tuple(_as_seen(a, seen) if a.stage == 0 else a for a in order if a.stage or a.kind != Kind.I)
-    follows = (b for a, b in pairwise(order) if a.kind == Kind.I and b == a._replace(kind=Kind.W))
-    joined = {weight: _as_seen(weight, seen) for weight in follows if _as_seen(weight, seen) != weight}
-    begun = {weight._replace(kind=Kind.I) for weight in joined}
-    return tuple(joined.get(a, a) for a in order if a not in begun) if joined else order
+        order = tuple(_as_seen(a, seen) if split and not a.stage else a for a in order if a.stage or a.kind != Kind.I)
+    return _joined(order, lambda whole: whole in seen) if split else order
 
 
 def _as_seen(action: Action, seen: Collection[Action]) -> Action:

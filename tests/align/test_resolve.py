@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bubblescope.align import clocks
 from bubblescope.align.resolve import resolve
 from bubblescope.model.job import ClockFit
 from bubblescope.model.options import Options
@@ -97,7 +96,7 @@ def test_actions_stay_in_order():
 def test_offsets_shift_everything(monkeypatch):
     """What a clock is off by is added to every time of its rank, and to no other rank."""
     offsets = {0: 0, 1: 1000}
-    monkeypatch.setattr(clocks, "fit", lambda _: ClockFit(method="test", offsets=offsets, error=5))
+    monkeypatch.setattr("bubblescope.align.resolve.fit", lambda *_: ClockFit(method="test", offsets=offsets, error=5))
     same = {
         "actions": [("?F0", 10, 20)], "messages": [("send 1", 20, 25)], "collectives": [("mesh_tp", 15, 30, "?F0")],
         "steps": [(7, 0, 50)], "groups": [PP],

@@ -12,7 +12,7 @@ import numpy as np
 
 from bubblescope.align.clocks import Links
 
-__all__ = ["MS", "US", "World"]
+__all__ = ["EPOCH", "MS", "SECOND", "US", "World"]
 
 US, MS, SECOND = 1_000, 1_000_000, 1_000_000_000
 EPOCH = 1_700_000_000 * SECOND

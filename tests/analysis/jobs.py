@@ -79,9 +79,9 @@ def rank(
         stray: (start, end) of work of no action.
         calls: collectives.
         optimizer: (start, end) of the optimizer's work.
-        others: messages and steps, as `tests.building.timeline` takes them.
+        others: messages and steps, as `tests.building.timeline` takes them; all ranks are of one host.
     """
-    built = timeline(number, actions=actions, **others)
+    built = timeline(number, actions=actions, **{"host": "node", **others})
     names = [row[0] for row in actions]
     rows = [(s, e, names.index(name)) for name, s, e in work]
     rows += [] if work else zip(built.work.start, built.work.end, built.work.action, strict=True)

@@ -98,6 +98,20 @@ def test_dropped_categories(save, cat):
     assert (trace.names, trace.source.events) == (("x",), 2)
 
 
+def test_frames_of_known_functions(save):
+    """Of the frames those that tell pipeline work are kept, apart from ranges of the same text."""
+    known = "torch/distributed/pipelining/stage.py(857): forward_one_chunk"
+    frames = [
+        event("python_function", name) for name in (known, "train.py(3): forward_one_chunk", "nn.Module: Linear_0")
+    ]
+    halves = [event("python_function", known, ph=half) for half in "BE"]
+    trace = read(save(kineto(*frames, *halves, event("user_annotation", known), event("cpu_op"))))
+    trace.self_check()
+    assert names(trace, trace.frames) == [known]
+    assert names(trace, trace.annotations) == [known]
+    assert codes(trace) == {}
+
+
 def test_calls_that_start_nothing_are_no_launches(save):
     """A call of the runtime is kept if a kernel carries its number, or if its name says that it launches."""
     calls = [

@@ -182,11 +182,18 @@ def test_a_forward_between_splits_a_backward():
 
 @pytest.mark.parametrize("calls", [2, 3, 4])
 @pytest.mark.parametrize("cut", [False, True])
-def test_calls_that_follow_each_other_are_one_backward(calls, cut):
-    """Calls into one forward with nothing between are one full backward, a message posted between or not."""
+def test_a_second_call_into_the_same_nodes_is_the_weights_gradient(calls, cut):
+    """A backward comes to a node once: calls that come again, with nothing between, are I and then one W."""
     built = [forward(0, 1, 2), [backward(50 + 20 * i, 2, 1) for i in range(calls)]]
     cuts = [20, *(49 + 20 * i for i in range(1, calls))] if cut else []
-    assert blocks_of(built, cuts=cuts) == [("F", 0, 19, 0), ("B", 50, 49 + 20 * calls, 0)]
+    assert blocks_of(built, cuts=cuts) == [("F", 0, 19, 0), ("I", 50, 69, 0), ("W", 70, 49 + 20 * calls, 0)]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_calls_into_other_nodes_of_one_forward_are_one_backward(cut):
+    """Calls that follow each other and share no node are one full backward, a message posted between or not."""
+    built = [forward(0, 1, 2, 3, 4), backward(50, 4, 2), backward(70, 3, 1)]
+    assert blocks_of(built, cuts=[40, 69] if cut else []) == [("F", 0, 39, 0), ("B", 50, 89, 0)]
 
 
 @pytest.mark.parametrize("cuts", [(), (25, 59)], ids=["no messages", "messages"])

@@ -95,7 +95,8 @@ def test_what_makes_no_pipeline_gives_no_actions():
 
 def test_without_an_optimizer_and_words_all_are_forwards():
     """An evaluation runs none but forwards."""
-    assert kinds("|fxfx|fxfx|fxfx", named=False, trains=False) == "FFF"
+    assert kinds("|fxfx|fxfx|fxfx|fxfx", named=False, trains=False) == "FFFF"
+    assert kinds("|fxfx|fxfx|fxfx", named=False, trains=False) == ""
 
 
 @st.composite

@@ -161,9 +161,10 @@ def test_kernels_alone():
 
 
 def test_labels_beat_autograd():
-    """Where somebody named actions, sequence numbers are not asked."""
-    result = told(trace(note("Forward 0", 0, 30), forward(0, 1, 2), backward(40, 2, 1)))
+    """Where somebody named forwards and backwards, sequence numbers are not asked for more."""
+    result = told(trace(note("Forward 0", 0, 5), note("Backward 0", 5, 8), forward(0, 1, 2), backward(40, 2, 1)))
     assert [name for name, *_ in actions_of(result)] == ["?F0"]
+    assert result.reconstruction == "labels"
 
 
 def test_an_empty_trace():

@@ -1,0 +1,130 @@
+"""Which chunk a forward belongs to, where too few ranks were recorded to follow a micro-batch.
+
+A schedule's order shows in what a rank does even if nobody names it: which kind of action comes when, and
+which forward each backward belongs to. The orders of all schedules with several chunks are compared with
+that, for every number of chunks that divides the forwards. How many messages the rank sent tells the ends
+of a pipeline with one chunk from those of a pipeline with several. What fits exactly, and alone, is taken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from bubblescope.align.follow import Told
+from bubblescope.model.actions import Kind, Order
+from bubblescope.model.placement import Placement
+from bubblescope.model.timeline import Messages, RankTimeline
+from bubblescope.schedules.family import EVEN, Family, OrderOf, Shape
+from bubblescope.schedules.registry import FAMILIES
+
+__all__ = ["Guess", "guess"]
+
+MOST_CHUNKS = 16
+FEW = 4
+"""Variants of a schedule that are tried; those of a search can be thousands."""
+
+_Shown = tuple[tuple[int, int], ...]
+"""Kind of each action, and the number of its forward among those of the rank (-1 where nothing tells)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """What fits: the orders by position, or () where several sizes fit; `chunks` is the least v of these."""
+
+    chunks: int
+    told: Mapping[int, Told]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """What a rank shows of a usual step: its actions, how many forwards, how many sends (None where unknown)."""
+
+    shown: _Shown
+    linked: bool
+    forwards: int
+    sends: int | None
+
+
+def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
+    """Name the chunks of a pipeline of p positions from the recorded ones; None where one a rank fits, or nothing.
+
+    `line` holds a timeline for each recorded position; forwards are numbered as they come, and a backward has
+    the number of its forward, or -1 where nothing links them.
+    """
+    seen = {at: _usual(timeline) for at, timeline in line.items()}
+    counts = {each.forwards for each in seen.values()}
+    if len(counts) != 1 or not min(counts):
+        return None
+    hits = list(_hits(seen, p, min(counts)))
+    several = [(shape, orders) for shape, orders, chunked in hits if chunked]
+    if not several or any(not chunked for _, _, chunked in hits):
+        return None
+    sizes = {(shape.v, shape.m) for shape, _ in several}
+    return Guess(min(v for v, _ in sizes), several[0][1] if len(sizes) == 1 else {})
+
+
+def _usual(timeline: RankTimeline) -> _Seen:
+    a, m = timeline.actions, timeline.messages
+    linked = timeline.reconstruction != "kernels"
+    steps: Counter[_Shown] = Counter()
+    sends: Counter[int] = Counter()
+    for k in range(len(timeline.steps)):
+        rows = a.step == k
+        number = a.microbatch[rows] if linked else np.full(int(rows.sum()), -1)
+        steps[tuple(zip(a.kind[rows].tolist(), number.tolist(), strict=True))] += 1
+        sends[int(np.sum((m.step == k) & (m.direction == Messages.SEND)))] += 1
+    shown = max(steps, key=lambda step: (steps[step], len(step)), default=())
+    clear = not np.any(m.direction == Messages.EITHER)
+    forwards = sum(kind == Kind.F for kind, _ in shown)
+    return _Seen(shown, linked, forwards, sends.most_common(1)[0][0] if sends and clear else None)
+
+
+def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[tuple[Shape, dict[int, Told], bool]]:
+    """Every schedule and size that shows what was seen: with its orders, and whether a rank holds several stages.
+
+    Those with one stage a rank are only tried where others fit, and only in their usual order.
+    """
+    found = False
+    sizes = [v for v in range(2, MOST_CHUNKS + 1) if forwards % v == 0]
+    for v in (*sizes, 1):
+        shape = Shape(p, forwards // v, v)
+        for family in FAMILIES:
+            if family.problem(shape) is not None or family.asynchronous:
+                continue
+            placement = family.placement(shape)
+            chunked = len(placement[0]) > 1
+            if chunked or found:
+                for orders in _orders(family, shape, 1 if not chunked else FEW):
+                    if all(_fits(each, orders(at), placement, at) for at, each in seen.items()):
+                        found |= chunked
+                        yield shape, {at: _told(orders(at)) for at in seen}, chunked
+                        break
+
+
+def _orders(family: Family, shape: Shape, most: int) -> Iterator[OrderOf]:
+    return (variant.order for variant in islice(family.variants(shape, EVEN), most))
+
+
+def _fits(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
+    """Whether a rank that runs this order shows what was seen."""
+    if len(order) != len(seen.shown) or (seen.sends is not None and seen.sends != _sends(order, placement, at)):
+        return False
+    number = {(a.stage, a.microbatch): i for i, a in enumerate(a for a in order if a.kind == Kind.F)}
+    return seen.shown == tuple((int(a.kind), number[a.stage, a.microbatch] if seen.linked else -1) for a in order)
+
+
+def _sends(order: Order, placement: Placement, at: int) -> int:
+    """How many outputs of a rank go to another one."""
+    last = max(max(stages) for stages in placement)
+    targets = (a.stage + (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W)
+    return sum(0 <= stage <= last and stage not in placement[at] for stage in targets)
+
+
+def _told(order: Order) -> Told:
+    columns = np.array([(int(a.kind), a.stage, a.microbatch) for a in order], np.int64).reshape(-1, 3).T
+    return Told(None, *columns)
