@@ -105,6 +105,7 @@ def jobs(draw: st.DrawFn) -> Job:
     schedule = draw(st.sampled_from(("1f1b", "gpipe", "zb-h1", "interleaved-1f1b")))
     p = draw(st.sampled_from((2, 3, 4)))
     fused = schedule == "1f1b" and draw(st.booleans())
+    host = draw(st.sampled_from(("all", "launches", "none")))
     recompute = draw(st.booleans())
     return Job(
         schedule=schedule,
@@ -116,11 +117,11 @@ def jobs(draw: st.DrawFn) -> Job:
         autograd=False,
         p2p_args=draw(st.sampled_from(("kernel", "op", "none"))),
         fused=fused,
-        recv_ahead=0 if fused else draw(st.sampled_from((0, 2))),
+        recv_ahead=0 if fused or host == "none" else draw(st.sampled_from((0, 2))),  # without launches little cuts then
         jitter=0.05,
         recompute=recompute,
         backward_ns=30_000_000 if recompute else 20_000_000,
-        host=draw(st.sampled_from(("all", "launches", "none"))),
+        host=host,
         kernel_names="split" if schedule == "zb-h1" else draw(st.sampled_from(("torch", "split", "blind"))),
         kernels=draw(st.sampled_from((4, 8, 12))),
         p2p_ns=draw(st.sampled_from((0, 200_000))),
