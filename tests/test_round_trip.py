@@ -155,10 +155,14 @@ def test_pipelines_are_told_apart_by_counting_messages():
     assert [p.ranks for p in report.pipelines] == [(0, 2, 4, 6), (1, 3, 5, 7)]
 
 
-def test_without_labels_and_numbers_nothing_is_made_up():
-    """Kernels alone leave the bubble unknown: the verdict is degraded and says what to record."""
-    report = analyzed(Job(schedule="1f1b", p=4, m=8, labels="none", autograd=False))
-    assert report.bubble.measured is None
-    assert report.schedule.name == "unknown"
+@pytest.mark.parametrize("recorded", [{}, {"host": "launches"}, {"host": "none"}, {"fused": True}, {"t": 2}])
+def test_without_labels_and_numbers_kernels_tell(recorded):
+    """Schedule and bubble come back; the verdict is degraded, and the report says what to record the next time."""
+    job = Job(schedule="1f1b", p=4, m=8, labels="none", autograd=False, **recorded)
+    report = analyzed(job)
+    assert (report.schedule.name, report.schedule.reconstruction) == ("1f1b", "kernels")
+    assert report.bubble.measured == pytest.approx(truth(job).bubble, abs=NS)
     assert report.quality.verdict == "degraded"
-    assert "unlabelled" in {f.code for f in report.quality.findings}
+    finding = next(f for f in report.quality.findings if f.code == "told-by-kernels")
+    assert "explains 100% of the compute" in finding.message
+    assert "record_function" in finding.message

@@ -13,16 +13,25 @@ from bubblescope.analysis.steps import StepUse
 from bubblescope.analysis.study import Study
 from bubblescope.model.job import Job
 from bubblescope.model.report import Quality
-from bubblescope.model.timeline import Messages
+from bubblescope.model.timeline import Messages, Work
 from bubblescope.model.trace import Finding
 
 __all__ = ["judge", "missing_ranks"]
 
-DEGRADING = frozenset({"unexplained-work", "unlabelled", "lost-kernels", "layout-assumed", "untold-chunks"})
+DEGRADING = frozenset(
+    {"unexplained-work", "unlabelled", "told-by-kernels", "lost-kernels", "layout-assumed", "untold-chunks"}
+)
 """Findings under which no number of the pipeline can be fully trusted."""
 
 EXPLAINED = 0.9
 """Below this share of compute inside actions the numbers are degraded (docs/definitions.md)."""
+
+
+HOW_TO_TELL = (
+    "Wrap the work of the training script in torch.profiler.record_function('PP:<stage>F<micro-batch>') and "
+    "'PP:<stage>B<micro-batch>', or let torch.profiler.profile record ProfilerActivity.CPU beside CUDA"
+)
+"""What to add, so that forwards and backwards need not be guessed."""
 
 
 def missing_ranks(job: Job) -> tuple[int, ...]:
@@ -45,6 +54,7 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding]) -> Q
         _missing(job, unseen),
         _incomplete(found.uses) if found.piped else None,
         _unlabelled(job) if found.piped else _ambiguous(job),
+        _told_by_kernels(job) if found.piped else None,
         _unexplained(found.views, found.uses) if found.piped else None,
         _unpaired(found.views) if found.piped and not missing_ranks(job) else None,
         _unaligned(job),
@@ -59,8 +69,7 @@ def _missing(job: Job, unseen: Sequence[int]) -> Finding | None:
     ranks = missing_ranks(job)
     if not ranks:
         return None
-    some = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
-    message = f"no trace of {len(ranks)} of the {job.plan.world_size} ranks: {some}"
+    message = f"no trace of {len(ranks)} of the {job.plan.world_size} ranks: {_some(ranks)}"
     if unseen:
         stages = ", ".join(map(str, unseen))
         return Finding("missing-ranks", "warning", f"{message}; unseen stages: {stages}, so {ASSUMPTION}")
@@ -80,12 +89,32 @@ def _unlabelled(job: Job) -> Finding | None:
     ranks = [rank for rank, t in job.timelines.items() if not len(t.actions)]
     if not ranks:
         return None
-    some = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
     message = (
-        f"no forward or backward could be told on rank {some}: neither labels nor autograd numbers are there. "
-        "Record CPU activities too, or name the work with torch.profiler.record_function('PP:<stage>F<micro-batch>')"
+        f"no forward or backward could be told on rank {_some(ranks)}: neither labels nor autograd numbers are there, "
+        f"and the kernels between messages do not recur as those of micro-batches would. {HOW_TO_TELL}"
     )
     return Finding("unlabelled", "warning", message)
+
+
+def _told_by_kernels(job: Job) -> Finding | None:
+    ranks = [rank for rank, t in job.timelines.items() if t.reconstruction in {"kernels", "p2p"}]
+    if not ranks:
+        return None
+    owned = sum(_length(t.work.take(t.work.action >= 0)) for t in map(job.timelines.__getitem__, ranks))
+    share = owned / max(1, sum(_length(job.timelines[rank].work) for rank in ranks))
+    message = (
+        f"forwards and backwards of rank {_some(ranks)} were told from kernels and messages alone, "
+        f"which explains {share:.0%} of the compute. {HOW_TO_TELL}"
+    )
+    return Finding("told-by-kernels", "warning", message)
+
+
+def _length(work: Work) -> int:
+    return int(np.sum(work.end - work.start))
+
+
+def _some(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
 
 
 def _ambiguous(job: Job) -> Finding | None:
@@ -95,7 +124,7 @@ def _ambiguous(job: Job) -> Finding | None:
         return None
     message = (
         f"{count} send/receive kernels stand alone, and nothing tells whether they pass between pipeline stages: "
-        "this may be a pipeline after all. Record CPU activities too, or label the work"
+        f"this may be a pipeline after all. {HOW_TO_TELL}"
     )
     return Finding("unlabelled", "warning", message)
 
@@ -111,7 +140,7 @@ def _unexplained(views: Mapping[int, RankView], uses: Sequence[StepUse]) -> Find
                 total += view.lanes.compute.clip(lo, hi).total
     if not total or owned / total >= EXPLAINED:
         return None
-    message = f"only {owned / total:.0%} of the compute inside the pipeline belongs to a known action"
+    message = f"only {owned / total:.0%} of the compute inside the pipeline belongs to a known action. {HOW_TO_TELL}"
     return Finding("unexplained-work", "warning", message)
 
 

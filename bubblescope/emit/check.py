@@ -36,7 +36,7 @@ AT_LEAST_0 = (
     "run_ahead_ns",
     "jitter",
 )
-CHOICES = ("labels", "p2p_args", "backend", "era", "metadata", "pg_desc")
+CHOICES = ("labels", "p2p_args", "backend", "era", "metadata", "pg_desc", "host", "kernel_names")
 
 
 def check(job: Job) -> None:
@@ -143,6 +143,8 @@ def _wishes(job: Job) -> Iterator[str]:
         yield "a fused receive cannot be posted ahead"
     if job.fused and job.backend == "cpu":
         yield "gloo fuses nothing"
+    if job.backend == "cpu" and (job.host != "all" or job.recompute):
+        yield "on a CPU the host is all that is recorded, and nothing is computed again"
     plain = job.v == job.slices == 1 and job.kinds <= {Kind.F, Kind.B} and not _both_ways(job)
     if job.labels == "torch" and not plain:
         yield "Forward i labels name neither chunk nor slice, and neither I nor W"

@@ -10,6 +10,7 @@ from bubblescope.emit.names import (
     REDUCE_KERNEL,
     STEP_KERNEL,
     block_label,
+    kernel_name,
     message_label,
     step_label,
 )
@@ -164,7 +165,7 @@ class CudaRank:
             tape.op(layer.outer, at, at + 2 * unit, number=tape.number)
             owner = tape.op(layer.inner, at + unit // 2, at + 2 * unit - unit // 4, number=tape.number)
             launch = Launch(at + unit, at + unit + unit // 2, owner)
-            tape.kernel(layer.forward, (piece.begin, piece.end), launch)
+            tape.kernel(kernel_name(self.job, layer, Kind.F), (piece.begin, piece.end), launch)
             nodes.append(Node(tape.number, at))
             tape.number += 1
             self.at += 2 * unit
@@ -177,6 +178,9 @@ class CudaRank:
             if piece.comm:
                 self._reduce(piece, tape.engine, TP_STREAM, "tp")
                 continue
+            if piece.again:
+                self._recompute(piece)
+                continue
             at, node = self.at, next(nodes)
             layer = LAYER[(self.job.kernels - 1 - piece.part) % len(LAYER)]
             name, number = layer.node, node.number
@@ -184,13 +188,23 @@ class CudaRank:
             tape.op(name, at + unit // 4, at + 2 * unit - unit // 4, number=number, backward=True)
             owner = tape.op(layer.inner, at + unit // 2, at + 2 * unit - unit // 2, backward=True)
             launch = Launch(at + unit, at + unit + unit // 4, owner, tape.engine)
-            tape.kernel(layer.backward, (piece.begin, piece.end), launch)
+            tape.kernel(kernel_name(self.job, layer, action.kind), (piece.begin, piece.end), launch)
             if action.kind != Kind.W:
                 tape.link(node, at)
             if layer.weights and action.kind != Kind.I:
                 name = "torch::autograd::AccumulateGrad"
                 tape.op(f"autograd::engine::evaluate_function: {name}", at + 2 * unit, at + 3 * unit, backward=True)
             self.at += 3 * unit
+
+    def _recompute(self, piece: Piece) -> None:
+        """A kernel of the forward, run again by the autograd engine; nothing counts its graph here."""
+        unit, tape, at, layer = self.unit, self.tape, self.at, LAYER[piece.part % len(LAYER)]
+        name = "autograd::engine::evaluate_function: CheckpointFunctionBackward"
+        tape.op(name, at, at + 2 * unit, backward=True)
+        owner = tape.op(layer.inner, at + unit // 2, at + 2 * unit - unit // 4, backward=True)
+        launch = Launch(at + unit, at + unit + unit // 2, owner, tape.engine)
+        tape.kernel(kernel_name(self.job, layer, Kind.F), (piece.begin, piece.end), launch)
+        self.at += 2 * unit
 
     def _reduce(self, piece: Piece, tid: int, stream: int, axis: str) -> None:
         """An all-reduce of a group."""

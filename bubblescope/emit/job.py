@@ -11,7 +11,19 @@ from bubblescope.model.actions import WHOLE, Action, Kind, Order
 from bubblescope.schedules.family import Family, Shape
 from bubblescope.schedules.registry import find
 
-__all__ = ["Backend", "Descriptions", "Era", "Job", "Labels", "Metadata", "P2PArgs", "Place", "StageWork"]
+__all__ = [
+    "Backend",
+    "Descriptions",
+    "Era",
+    "Host",
+    "Job",
+    "KernelNames",
+    "Labels",
+    "Metadata",
+    "P2PArgs",
+    "Place",
+    "StageWork",
+]
 
 Labels = Literal["pp", "torch", "none"]
 P2PArgs = Literal["kernel", "op", "none"]
@@ -19,6 +31,8 @@ Backend = Literal["cuda", "cpu"]
 Era = Literal["relative", "epoch-int", "epoch-fraction"]
 Metadata = Literal["before", "after", "none"]
 Descriptions = Literal["megatron", "mesh", "undefined"]
+Host = Literal["all", "launches", "none"]
+KernelNames = Literal["torch", "split", "blind"]
 
 CPU_GAP_NS = 20_000  # on CPU one thread computes and posts messages: it needs a gap between actions
 CPU_POST_NS, CPU_NEXT_NS = 2_000, 1_500  # from a block's end to its first message, and from each message to the next
@@ -90,6 +104,10 @@ class Job:
         comm_labels: PP:sRECV_Fm and PP:sSEND_Fm too.
         autograd: write sequence numbers and fwdbwd flows.
         p2p_args: where peers of sends and receives are written.
+        host: what is recorded of the host: everything, the launches of kernels alone, or nothing at all.
+        kernel_names: what kernels are called: as torch does with input and weight gradients alike, with the two
+            told apart, or so that no word tells a forward from a backward.
+        recompute: a backward that needs gradients of its inputs runs the kernels of its forward again before its own.
         fused: a send and the next receive with one peer are one kernel, which blocks the rank.
         backend: GPU kernels and launches, or operators only.
         era: how time stamps are written.
@@ -141,6 +159,9 @@ class Job:
     comm_labels: bool = False
     autograd: bool = True
     p2p_args: P2PArgs = "kernel"
+    host: Host = "all"
+    kernel_names: KernelNames = "torch"
+    recompute: bool = False
     fused: bool = False
     backend: Backend = "cuda"
     era: Era = "relative"
@@ -230,10 +251,18 @@ class Job:
         half = self.kernels // 2
         return (False,) * half + (True,) * (half > 0) + (False,) * (self.kernels - half) + (True,)
 
+    def runs_again(self, kind: Kind) -> bool:
+        """Whether an action of that kind begins with the kernels of its forward."""
+        return self.recompute and kind in {Kind.B, Kind.I}
+
+    def pieces(self, kind: Kind) -> int:
+        """Kernels and all-reduces of an action of that kind."""
+        return len(self.pattern) * (2 if self.runs_again(kind) else 1)
+
     @property
     def ticks(self) -> int:
         """Host work units that the shortest action must last, for its kernels to be launched ahead."""
-        return 8 * len(self.pattern) + 40
+        return 8 * len(self.pattern) * (2 if self.recompute else 1) + 40
 
     def post_ns(self, place: int) -> int:
         """How long after a block's end the message is posted that has `place` others before it."""

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from bubblescope.emit.job import Job
 from bubblescope.emit.plan import Block
 from bubblescope.model.actions import WHOLE, Action, Kind
 
-__all__ = ["LAYER", "P2P_KERNEL", "REDUCE_KERNEL", "STEP_KERNEL", "Part", "block_label", "message_label", "step_label"]
+__all__ = [
+    "LAYER",
+    "P2P_KERNEL",
+    "REDUCE_KERNEL",
+    "STEP_KERNEL",
+    "Part",
+    "block_label",
+    "kernel_name",
+    "message_label",
+    "step_label",
+]
 
 P2P_KERNEL = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 REDUCE_KERNEL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -57,6 +68,26 @@ LAYER = (
     ),
     Part("aten::gelu", "aten::gelu", "GeluBackward0", _POINTWISE.format("Gelu"), _POINTWISE.format("GeluBackward")),
 )
+
+
+_WEIGHT_GRADIENTS = (
+    _GEMM.format("nt", "64x128x64") + "_wgrad",
+    "void at::native::reduce_kernel<128, 4, at::native::ReduceOp<c10::BFloat16, at::native::func_wrapper_t>>",
+)
+_BLIND = (
+    (_GEMM.format("tn", "128x128x64"), "void attention::tiled<Traits<128, 64>, Sweep>(Params)"),
+    (_GEMM.format("nn", "128x128x64"), "void attention::tiled<Traits<64, 128>, Columns>(Params)"),
+    (_GEMM.format("nt", "64x128x64"), "void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float>>"),
+)
+
+
+def kernel_name(job: Job, layer: Part, kind: Kind) -> str:
+    """The kernel of a part of a layer in an action of that kind."""
+    if job.kernel_names == "blind":
+        return _BLIND[(0, 1, 1, 2)[kind]][0 if layer.weights else 1]
+    if job.kernel_names == "split" and kind == Kind.W:
+        return _WEIGHT_GRADIENTS[0 if layer.weights else 1]
+    return layer.forward if kind == Kind.F else layer.backward
 
 
 def block_label(block: Block) -> str:

@@ -7,30 +7,48 @@ from typing import NamedTuple
 
 from bubblescope.emit.job import Job
 from bubblescope.emit.run import Done
+from bubblescope.model.actions import Kind
 
 __all__ = ["Piece", "cut"]
 
 WEIGHTS = (2, 4, 3, 1)  # a matrix product, attention, another product, an activation: what a layer spends
 
 
+MOST_REPEATED = 0.5  # share of a backward that runs its forward again which it spends on it at most
+
+
 class Piece(NamedTuple):
-    """One kernel of an action: the index of its layer part, or a tensor-parallel all-reduce."""
+    """One kernel of an action: the index of its layer part, or a tensor-parallel all-reduce.
+
+    `again` is a kernel of the forward that a backward runs again.
+    """
 
     begin: int
     end: int
     part: int
     comm: bool
+    again: bool = False
 
 
 def cut(job: Job, done: Done, rank: int) -> list[Piece]:
     """The kernels of an action on one rank; tensor-parallel ranks differ in when they reach the all-reduce."""
+    if not job.runs_again(done.action.kind):
+        return _laid(job, done.useful, done.start, rank, again=False)
+    usual = job.backward_ns * (1 - job.weight_fraction if done.action.kind == Kind.I else 1)
+    repeated = int(done.useful * min(MOST_REPEATED, job.forward_ns / max(usual, 1)))
+    first = _laid(job, repeated, done.start, rank, again=True)
+    return first + _laid(job, done.useful - repeated, first[-1].end + job.kernel_gap_ns, rank, again=False)
+
+
+def _laid(job: Job, useful: int, start: int, rank: int, *, again: bool) -> list[Piece]:
+    """The kernels of one pass through the layers, from a moment on."""
     comms = job.pattern
-    lengths = _lengths(job, done.useful, comms)
+    lengths = _lengths(job, useful, comms)
     if job.t > 1:
-        _wobble(lengths, comms, random.Random(f"{job.seed}.{rank}.{done.start}"))  # noqa: S311 - repeatable
-    pieces, at, part = [], done.start, 0
+        _wobble(lengths, comms, random.Random(f"{job.seed}.{rank}.{start}"))  # noqa: S311 - repeatable
+    pieces, at, part = [], start, 0
     for length, comm in zip(lengths, comms, strict=True):
-        pieces.append(Piece(at, at + length, part, comm))
+        pieces.append(Piece(at, at + length, part, comm, again))
         at += length + job.kernel_gap_ns
         part += not comm
     return pieces

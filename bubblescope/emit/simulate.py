@@ -165,7 +165,7 @@ class _Simulation:
         parts = []
         for action in block:
             useful = self.times[action]
-            end = start + useful + (len(self.job.pattern) - 1) * self.job.kernel_gap_ns
+            end = start + useful + (self.job.pieces(action.kind) - 1) * self.job.kernel_gap_ns
             parts.append(Done(action, start, end, useful))
             start = end
         return tuple(parts)

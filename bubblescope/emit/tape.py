@@ -16,6 +16,7 @@ BASE_NS = 1_790_857_026_000_000_000
 ORIGIN_NS = BASE_NS + 5_112_000_000_000_000
 COMPUTE_STREAM = 7
 GPU_ROWS = frozenset({"kernel", "gpu_user_annotation"})
+RECORDED = {"all": None, "launches": frozenset({"cuda_runtime", "kernel", "ac2g"}), "none": frozenset({"kernel"})}
 STATIC = {"queued": 0, "registers per thread": 96, "shared memory": 49152, "blocks per SM": 1.0, "warps per SM": 8.0}
 GRID = {"grid": [132, 1, 1], "block": [256, 1, 1], "est. achieved occupancy %": 12}
 
@@ -75,7 +76,9 @@ class Tape:
 
     def events(self) -> list[Args]:
         """Host rows, then GPU rows, each by start, outer before inner."""
-        return [row[2] for rows in (self.host, self.gpu) for row in sorted(rows, key=lambda row: row[:2])]
+        kept = RECORDED[self.job.host]
+        rows = (sorted(rows, key=lambda row: row[:2]) for rows in (self.host, self.gpu))
+        return [event for part in rows for *_, event in part if kept is None or event["cat"] in kept]
 
     def clock(self, ns: int) -> int:
         """What this rank's clock shows at a true moment."""

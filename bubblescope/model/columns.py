@@ -13,11 +13,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bools", "Columns", "Ints", "Times", "column"]
+__all__ = ["Bools", "Columns", "Floats", "Ints", "Times", "column"]
 
 Times = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 
 def column(dtype: type[np.generic], *, absent: int | None = None) -> Any:

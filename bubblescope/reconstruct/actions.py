@@ -27,6 +27,7 @@ __all__ = [
     "linked",
     "number",
     "recurrences",
+    "starts_after",
     "torn",
 ]
 
@@ -156,6 +157,13 @@ def recurrences(ranges: Ranges) -> Times:
         begun |= first
         seen.add(key)
     return np.array(cuts, np.int64)
+
+
+def starts_after(ranges: Ranges, optimizer: Times) -> Times:
+    """Host moments at which the first action behind an optimizer begins; `optimizer` are its units' moments, sorted."""
+    passed = np.searchsorted(optimizer, ranges.start)
+    result: Times = ranges.start[np.flatnonzero(np.diff(passed, prepend=0) > 0)]
+    return result
 
 
 def _keys(ranges: Ranges) -> list[_Key]:

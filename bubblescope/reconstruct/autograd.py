@@ -23,7 +23,7 @@ from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.turns import turns
 from bubblescope.reconstruct.units import matching, outermost
 
-__all__ = ["Blocks", "backward_starts", "find_blocks", "forwards_of"]
+__all__ = ["Blocks", "backward_roots", "backward_starts", "find_blocks", "forwards_of"]
 
 _BACKWARD = r"autograd::engine::evaluate_function: "
 _NO_GRAPH = r"(c10d|_c10d_functional)::|record_param_comms$"
@@ -49,7 +49,7 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     Without them a drain that takes micro-batches in reverse would look like one long backward.
     `fences` are further moments that no forward reaches over: steps and optimizers begin there.
     """
-    backward = _backward_roots(trace)
+    backward = backward_roots(trace)
     forward = _forward_nodes(trace, backward)
     if not len(backward) or not len(forward):
         return Blocks.empty()
@@ -86,7 +86,7 @@ def forwards_of(trace: RankTrace, start: Times, end: Times, is_forward: Bools) -
 
     A backward may link to several forwards (a weight converted once for all): the one it links to most counts.
     """
-    backward = _backward_roots(trace)
+    backward = backward_roots(trace)
     backward = backward.take(np.argsort(backward.start, kind="stable"))
     forward = _forward_nodes(trace, backward.take(np.lexsort((backward.start, backward.thread))))
     forward = forward.take(np.argsort(forward.start, kind="stable"))
@@ -106,10 +106,10 @@ def forwards_of(trace: RankTrace, start: Times, end: Times, is_forward: Bools) -
 
 def backward_starts(trace: RankTrace) -> Times:
     """Host moments at which a backward operator starts, sorted."""
-    return np.sort(_backward_roots(trace).start)
+    return np.sort(backward_roots(trace).start)
 
 
-def _backward_roots(trace: RankTrace) -> Ops:
+def backward_roots(trace: RankTrace) -> Ops:
     """Outermost backward operators, by thread and time."""
     ops = trace.ops
     named = matching(trace.names, _BACKWARD)[ops.name]

@@ -13,7 +13,7 @@ from bubblescope.model.options import Options
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
-from bubblescope.reconstruct import actions, autograd, frames, labels, messages, steps
+from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.ranges import owners
@@ -31,15 +31,15 @@ _OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     """All that one rank's trace tells by itself."""
     trace = main_process(plainly(trace))
-    work, communication = gather(trace)
+    work, communication = _dated(*gather(trace))
     talk = describe(trace, communication)
     sent, shared = talk.take(talk.between_stages), talk.take(~talk.between_stages)
-    ranges, how = _ranges(trace, options, sent, shared)
+    optimizer = _optimizer(trace, work)
+    ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
     untold = _half_told(trace, ranges, how, work)
     ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
-    marks = _marks(trace, Units.concat((work, communication)), ranges, how)
+    marks = _marks(trace, Units.concat((work, communication)), ranges, how, work.host[optimizer])
     step = steps.rows_at(marks, ranges.start)
-    optimizer = _optimizer(trace, work)
     numbered = actions.number(ranges, step)
     done, owned, asked, place = actions.build(numbered, step, work.take(~optimizer), shared.units)
     said = labels.message_labels(trace)
@@ -66,10 +66,22 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     )
 
 
-def _ranges(trace: RankTrace, options: Options, sent: Talk, shared: Talk) -> tuple[actions.Ranges, How]:
-    """Actions by what tells most: labels, then autograd's numbers, then frames.
+def _dated(work: Units, communication: Units) -> tuple[Units, Units]:
+    """Units with the moment they ran in place of the one they were asked for, if no launch at all was recorded."""
+    if any(np.any(units.host != NO_HOST) for units in (work, communication)):
+        return work, communication
+    both = (units.replace(host=units.start) for units in (work, communication))
+    work, communication = (units.in_host_order() for units in both)
+    return work, communication
 
-    Where labels name forwards only, what comes next tells the backwards, and the other way round.
+
+def _ranges(
+    trace: RankTrace, options: Options, sent: Talk, shared: Talk, work: tuple[Units, Units]
+) -> tuple[actions.Ranges, How]:
+    """Actions by what tells most: labels, then autograd's numbers, then frames, then kernels.
+
+    Where labels name forwards only, what comes next tells the backwards, and the other way round; kernels tell
+    all or nothing. `work` is what is not the optimizer's, and what is.
     """
     sources: tuple[tuple[How, Callable[[], actions.Ranges]], ...] = (
         ("labels", lambda: _named(trace, labels.action_labels(trace, options.labels))),
@@ -81,6 +93,9 @@ def _ranges(trace: RankTrace, options: Options, sent: Talk, shared: Talk) -> tup
         if actions.lacking(ranges):
             ranges = actions.completed(ranges, source())
             how = how or (name if len(ranges) else None)
+    if how is None and trace.on_gpu:
+        ranges = _by_kernels(trace, sent, shared, work)
+        how = "kernels" if len(ranges) else None
     return actions.linked(ranges, trace), how
 
 
@@ -117,9 +132,21 @@ def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> actions.Ranges:
     return actions.drawn_out(blocks, own, np.sort(np.concatenate((sent.posted, fences))))
 
 
-def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How) -> steps.Marks:
-    """Where the steps begin and end."""
+def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> actions.Ranges:
+    """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is."""
+    compute, optimizer = work
+    cuts = sent.posted if len(trace.launches) else segments.gaps_at_messages(compute, sent, shared.units)
+    fences = np.sort(np.concatenate((_fences(trace), optimizer.host)))
+    found = kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0)
+    own = shared.take(shared.serving(IN_STAGE)).posted
+    return actions.drawn_out(actions.from_blocks(found), own, np.sort(np.concatenate((sent.posted, fences))))
+
+
+def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
+    """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
     named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
+    if how == "kernels" and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
+        named_again = actions.starts_after(ranges, optimizer)
 
     def tear(marks: steps.Marks) -> bool:
         return actions.torn(ranges, steps.rows_at(marks, ranges.start))
@@ -138,5 +165,5 @@ def _optimizer(trace: RankTrace, work: Units) -> Bools:
     rows = trace.annotations.take(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name])
     inside = owners(rows.start, rows.end, work.host) >= 0
     named = matching(trace.names, _OPTIMIZER_KERNEL)[work.name] if trace.on_gpu else np.zeros(len(work), bool)
-    optimizer: Bools = inside | (named & (work.host == NO_HOST))
+    optimizer: Bools = inside | (named & ((work.host == NO_HOST) | (len(rows) == 0)))
     return optimizer

@@ -89,6 +89,16 @@ def test_a_rank_without_actions_is_unlabelled():
     assert "record_function" in found["unlabelled"].message
 
 
+def test_actions_told_by_kernels_alone_degrade():
+    """The finding says which ranks, how much of the compute is explained, and what to add to the script."""
+    zero, one = rank(0, RANK_0, stray=[(60, 75)]), dataclasses.replace(rank(1, RANK_1), reconstruction="kernels")
+    verdict, found = quality(job(zero, one))
+    assert verdict == "degraded"
+    assert "of rank 1 were told from kernels and messages alone" in found["told-by-kernels"].message
+    assert "explains 100% of the compute" in found["told-by-kernels"].message
+    assert "record_function" in found["told-by-kernels"].message
+
+
 @pytest.mark.parametrize(("stray", "verdict"), [(6, "ok"), (7, "degraded")])
 def test_under_nine_tenths_of_explained_compute_degrade(stray, verdict):
     """60 of 66 explained are enough (91 %), 60 of 67 are not (89.6 %); rank 1 has no stray work at all."""

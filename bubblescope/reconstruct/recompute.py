@@ -1,0 +1,102 @@
+"""Forwards that a backward runs again (activation checkpointing): they belong to the backward."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from bubblescope.model.columns import Ints, Times
+from bubblescope.reconstruct.directions import BACKWARD, FORWARD
+from bubblescope.reconstruct.strings import alike, equal_parts, grouped, simple
+
+__all__ = ["runs", "with_recomputation"]
+
+_SHORT = 0.6
+"""Below this share of a forward a run of forward kernels inside a backward is a layer computed again."""
+
+_ALMOST_ALL = 0.9
+
+_EVEN = 1.5
+"""A backward takes as long as what is computed again or more, and twice as long as its forward: this lies between."""
+
+
+def runs(direction: Ints, segment: Ints) -> Ints:
+    """Edges of the runs of one direction in one segment: the k-th is [edges[k], edges[k + 1])."""
+    changed = (np.diff(direction) != 0) | (np.diff(segment) != 0)
+    return np.concatenate(([0], 1 + np.flatnonzero(changed), [len(direction)]))
+
+
+def with_recomputation(direction: Ints, name: Ints, segment: Ints, took: Times) -> Ints:
+    """The same directions, with forwards that are run again as part of the backward behind them.
+
+    Layers that are computed one by one stand between kernels of a backward. A whole forward stands before
+    each backward, and then there are twice as many forwards as backwards, or each is two forwards long.
+    """
+    direction = _inner(direction, segment)
+    edges = runs(direction, segment)
+    ahead = [
+        (a, b)
+        for a, b in pairwise(edges[:-1].tolist())
+        if direction[a] == FORWARD and direction[b] == BACKWARD and segment[a] == segment[b]
+    ]
+    alone = set(edges[:-1][direction[edges[:-1]] == FORWARD].tolist()) - {a for a, _ in ahead}
+    if not ahead or not _all_preceded(edges, direction, name, {b for _, b in ahead}):
+        return direction
+    ends = dict(pairwise(edges.tolist()))
+    wholes = simple([name[a : ends[a]] for a in sorted(alone)])
+    strings = [name[a:b] for a, b in ahead]
+    group, leaders = grouped(strings)
+    shortest = min(leaders, key=len)
+    if len(leaders) > 1 and all(alike(leader[-len(shortest) :], shortest) for leader in leaders):
+        wholes = [*wholes, shortest]
+    result = direction.copy()
+    ratio = took[direction == BACKWARD].sum() / max(1, took[direction == FORWARD].sum())
+    for number, leader in enumerate(leaders):
+        again = _computed_again(leader, wholes, ratio)
+        for a, b in (ahead[i] for i in np.flatnonzero(group == number)):
+            begin = a if again == len(leader) else max(a, b - again)
+            result[begin:b] = BACKWARD
+    return result
+
+
+def _inner(direction: Ints, segment: Ints) -> Ints:
+    """Short runs of forward kernels between backward ones of one segment go with these."""
+    edges = runs(direction, segment)
+    first, last = edges[:-1], edges[1:]
+    length, way, where = last - first, direction[first], segment[first]
+    before = np.concatenate(([False], (way[:-1] == BACKWARD) & (where[:-1] == where[1:])))
+    after = np.concatenate(((way[1:] == BACKWARD) & (where[:-1] == where[1:]), [False]))
+    between = (way == FORWARD) & before & after
+    outer = length[(way == FORWARD) & ~between]
+    if not between.any() or not len(outer):
+        return direction
+    usual = float(np.median(outer))
+    result = direction.copy()
+    for k in np.flatnonzero(between & (length < _SHORT * usual)):
+        result[first[k] : last[k]] = BACKWARD
+    return result
+
+
+def _all_preceded(edges: Ints, direction: Ints, name: Ints, preceded: set[int]) -> bool:
+    """Whether backwards of the kinds that ever follow a forward directly (do) nearly always."""
+    starts = [a for a in edges[:-1].tolist() if direction[a] == BACKWARD]
+    ends = dict(pairwise(edges.tolist()))
+    group, _ = grouped([name[a : ends[a]] for a in starts])
+    follows = np.array([a in preceded for a in starts])
+    kinds = np.unique(group[follows])
+    return bool(np.mean(follows[np.isin(group, kinds)]) > _ALMOST_ALL)
+
+
+def _computed_again(leader: Ints, wholes: list[Ints], ratio: float) -> int:
+    """How many kernels at the end of a run before a backward are the forward run again.
+
+    `ratio` is the time of all backwards over that of all runs of forward kernels.
+    """
+    if any(alike(leader, whole) for whole in wholes):
+        return len(leader)
+    fitting = [len(whole) for whole in wholes if len(whole) < len(leader) and alike(leader[-len(whole) :], whole)]
+    if fitting:
+        return max(fitting)
+    halves = equal_parts(leader, 2)
+    return len(leader) - halves[0] if halves is not None and ratio < _EVEN else 0

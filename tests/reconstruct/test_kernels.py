@@ -1,0 +1,156 @@
+"""Forwards and backwards from kernels and messages alone, on literal segments and on whole emitted jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bubblescope.emit import Job, truth, write
+from bubblescope.emit.tape import ORIGIN_NS
+from bubblescope.engine import read_rank
+from bubblescope.errors import UsageError
+from bubblescope.model.actions import Kind
+from bubblescope.model.options import Options
+from bubblescope.model.trace import Identity, RankTrace, Source
+from bubblescope.reconstruct.kernels import find_blocks
+from bubblescope.reconstruct.units import Units
+
+WORDS = {"f": "flash_fwd", "b": "flash_bwd", "i": "gemm_dgrad", "w": "gemm_wgrad"}
+
+
+def kinds(text, *, named=True, trains=True):
+    """Kinds of the actions of a rank: a letter a kernel of 10 ns, `|` a message, `#` an optimizer between steps."""
+    letters = text.replace("|", "").replace("#", "").replace(" ", "")
+    names = sorted(set(letters))
+    marks: dict[str, list[int]] = {"|": [], "#": []}
+    at = 0
+    for letter in text.replace(" ", ""):
+        if letter in marks:
+            marks[letter].append(at * 10)
+        else:
+            at += 1
+    host = np.arange(len(letters)) * 10
+    code = np.array([names.index(letter) for letter in letters])
+    work = Units(host, host + 9, host, np.full(len(host), -1), code, np.full(len(host), -1))
+    table = tuple(WORDS.get(name, name) if named else name for name in names)
+    trace = RankTrace(source=Source("x", "kineto", 1, 1), identity=Identity(), absolute=True, names=table)
+    found = find_blocks(trace, work, np.array(marks["|"]), np.array(marks["#"]), trains=trains)
+    return "".join(Kind(kind).name for kind in found.kind.tolist())
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["words", "no words"])
+@pytest.mark.parametrize(
+    ("stage", "text", "expected"),
+    [
+        ("inner", "fxfx|fxfx|ybyb|fxfx|ybyb|ybyb#" * 2, "FFBFBB" * 2),
+        ("first", "fxfx|fxfx|ybybfxfx|ybyb|ybyb#" * 2, "FFBFBB" * 2),
+        ("last", "|".join(["fxfxybyb"] * 6), "FB" * 6),
+        ("last of gpipe", "fxfx|fxfx|fxfxybyb|ybyb|ybyb#" * 2, "FFFBBB" * 2),
+        ("last of gpipe, receives posted before", "|fxfxfxfxfxfxybyb|ybyb|ybyb#" * 2, "FFFBBB" * 2),
+        ("first of gpipe, receives posted before", "fxfx|fxfx|fxfx|ybybybybybyb#" * 2, "FFFBBB" * 2),
+        ("inner, recomputed", "fxfx|fxfx|fxfxybyb|fxfx|fxfxybyb|fxfxybyb#" * 2, "FFBFBB" * 2),
+    ],
+    ids=lambda value: value if " " not in value or value.isalpha() else None,
+)
+def test_actions_are_told_apart(named, stage, text, expected):
+    """On every stage of 1F1B and GPipe, with and without words in the names of kernels."""
+    assert stage
+    assert kinds(text, named=named) == expected
+
+
+def test_layers_computed_again_one_by_one_belong_to_the_backward():
+    """Each layer of a backward is preceded by its forward."""
+    forward, back = "fxfxfxfx", "ybfx" * 3 + "yb"
+    assert kinds(f"{forward}|{forward}|{back}|{forward}|{back}|{back}#" * 2) == "FFBFBB" * 2
+
+
+def test_weight_gradients_that_stand_apart_are_w():
+    """Input gradients stand alone too, or only before them."""
+    assert kinds("fxfx|iyiy|fxfx|iyiy|wwww|fxfx|iyiywwww|wwww#" * 2) == "FIFIWFIWW" * 2
+    assert kinds("fxfx|fxfx|iyiywwwwfxfx|iyiywwww|iyiywwww#" * 2) == "FFIWFIWIW" * 2
+
+
+def test_a_message_inside_an_action_does_not_cut_it():
+    """What stands whole more often is one action."""
+    assert kinds("fgxh|fgxh|fgxh|ybyb|fg|xh|ybyb|ybyb|ybyb#" * 2, named=False) == "FFFBFBBB" * 2
+
+
+def test_a_kernel_more_or_less_changes_nothing():
+    """One forward has a copy of its own, one backward another variant of a kernel."""
+    forward, back = "fxgxfxgxfxgx", "ybycybycybyc"
+    text = f"{forward}|{forward}q|{back}|{forward}|{back[:-1]}q|{back}#" * 2
+    assert kinds(text, named=False) == "FFBFBB" * 2
+
+
+def test_what_makes_no_pipeline_gives_no_actions():
+    """Without a message, with one string only and no optimizer's backward, and with a backward for no forward."""
+    assert kinds("fxfxybyb" * 4) == ""
+    assert kinds("|ybyb|ybyb|ybyb|fxfx|ybyb|ybyb#") == ""
+
+
+def test_without_an_optimizer_and_words_all_are_forwards():
+    """An evaluation runs none but forwards."""
+    assert kinds("|fxfx|fxfx|fxfx|fxfx", named=False, trains=False) == "FFFF"
+    assert kinds("|fxfx|fxfx|fxfx", named=False, trains=False) == ""
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    """Jobs whose files have neither labels nor numbers, recorded in every way."""
+    schedule = draw(st.sampled_from(("1f1b", "gpipe", "zb-h1", "interleaved-1f1b")))
+    p = draw(st.sampled_from((2, 3, 4)))
+    fused = schedule == "1f1b" and draw(st.booleans())
+    host = draw(st.sampled_from(("all", "launches", "none")))
+    recompute = draw(st.booleans())
+    return Job(
+        schedule=schedule,
+        p=p,
+        m=p * draw(st.sampled_from((2, 3))),
+        v=2 if schedule.startswith("inter") else 1,
+        t=draw(st.sampled_from((1, 2))),
+        labels="none",
+        autograd=False,
+        p2p_args=draw(st.sampled_from(("kernel", "op", "none"))),
+        fused=fused,
+        recv_ahead=0 if fused or host == "none" else draw(st.sampled_from((0, 2))),  # without launches little cuts then
+        jitter=0.05,
+        recompute=recompute,
+        backward_ns=30_000_000 if recompute else 20_000_000,
+        host=host,
+        kernel_names="split" if schedule == "zb-h1" else draw(st.sampled_from(("torch", "split", "blind"))),
+        kernels=draw(st.sampled_from((4, 8, 12))),
+        p2p_ns=draw(st.sampled_from((0, 200_000))),
+        kernel_gap_ns=draw(st.sampled_from((0, 2_000))),
+        metadata=draw(st.sampled_from(("before", "none"))),
+        seed=draw(st.integers(0, 2**16)),
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(jobs())
+def test_actions_of_emitted_jobs_come_back(job):
+    """Kinds, steps and, to an all-reduce, begin and end of every action are true, and all compute is explained."""
+    try:
+        known = truth(job)
+    except UsageError:
+        return  # recomputation makes some jobs deadlock or too short
+    for rank, timeline in _timelines(job):
+        mine = [(s, a) for s in known.steps for p in s.pipelines for r in p.ranks if r.rank == rank for a in r.actions]
+        found = timeline.actions
+        assert timeline.reconstruction == "kernels"
+        assert [Kind(k).name for k in found.kind.tolist()] == [a.action.kind.name for _, a in mine]
+        assert found.step.tolist() == [s.number for s, _ in mine]
+        for (_, a), start, end in zip(mine, found.start.tolist(), found.end.tolist(), strict=True):
+            assert abs(a.start + ORIGIN_NS - start) <= 0.1 * (a.end - a.start)
+            assert abs(a.end + ORIGIN_NS - end) <= 0.1 * (a.end - a.start)
+        assert np.all(timeline.work.action >= 0)
+
+
+def _timelines(job):
+    with TemporaryDirectory() as folder:
+        return [(rank, read_rank(path, Options())) for rank, path in enumerate(write(job, Path(folder)))]
