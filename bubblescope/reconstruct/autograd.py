@@ -76,7 +76,10 @@ def _told_apart(backward: Ops, forward: Ops, partner: Ints, cuts: Times) -> tupl
     segment = np.where(partner >= 0, np.searchsorted(cuts, forward.start[partner]), NONE)
     shared = _shared(partner, segment)
     own = np.where(shared, NONE, partner)
-    ran = np.searchsorted(np.sort(forward.start), backward.start)
+    ran = np.zeros(len(backward), np.int64)
+    for thread in np.unique(backward.thread):
+        mine = backward.thread == thread
+        ran[mine] = np.searchsorted(np.sort(forward.start[forward.thread == thread]), backward.start[mine])
     call = _calls(backward, (cuts, ran), np.where(shared, NONE, segment), own)
     return call, own, _second_visits(call, own)
 
@@ -185,7 +188,7 @@ def _shared(partner: Ints, segment: Ints) -> Bools:
 def _calls(backward: Ops, between: tuple[Times, Ints], segment: Ints, partner: Ints) -> Ints:
     """Number the backward calls: a new one where the thread changes, something lies between, or the numbers rise.
 
-    What lies `between` are cuts, and forward operators, of which the number is given that ran before each.
+    What lies `between` are cuts, and forward operators of the same thread: the number that ran before each is given.
 
     Where there are cuts, what counts is not a rise but that it goes on in the forward of another segment, or
     comes to a node for the second time. Nodes without a number (gradient accumulation) go with the call they

@@ -17,6 +17,7 @@ from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, 
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.ranges import owners
+from bubblescope.reconstruct.sides import with_sides
 from bubblescope.reconstruct.units import NO_HOST, Units, gather, matching
 
 __all__ = ["reconstruct"]
@@ -45,6 +46,10 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     said = labels.message_labels(trace)
     said = said if len(said) else frames.message_frames(trace)
     posted = messages.messages(sent, steps.rows_of(marks, sent.units), said)
+    posted = posted.replace(
+        step=messages.beside(posted, sent.units.host, ranges, step),
+        after=messages.following(posted, sent.units.host, ranges, place),
+    )
     return RankTimeline(
         rank=rank,
         source=trace.source,
@@ -54,10 +59,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         steps=steps.extent(marks, work, communication, on_gpu=trace.on_gpu),
         actions=done,
         work=owned,
-        messages=posted.replace(
-            step=messages.beside(posted, sent.units.host, ranges, step),
-            after=messages.following(posted, sent.units.host, ranges, place),
-        ),
+        messages=with_sides(posted, done),
         collectives=messages.collectives(shared, steps.rows_of(marks, shared.units), asked),
         calls=talk.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
