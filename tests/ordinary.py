@@ -245,6 +245,19 @@ UNKNOWABLE = (
         lambda job: _untold(job) and job.v > 1 and _no_end_seen(job) and _peers_alike(job),
         frozenset({"schedule", "m", "v", "interval"}),
     ),
+    Unknowable(
+        "inner ranks that may be those of a chunked job",
+        "forwards alone, and gpipe whose backwards come in reverse, are the same events as more chunks of fewer "
+        "micro-batches",
+        lambda job: _untold(job) and job.v == 1 and _no_end_seen(job) and (not job.trains or job.variant == 1),
+        frozenset({"schedule", "m", "interval"}),
+    ),
+    Unknowable(
+        "a few forwards alone",
+        "fewer than four stretches of kernels in all, and no other kind, are no pattern",
+        lambda job: _untold(job) and not job.trains and job.v * job.m * job.steps < 4,
+        frozenset({"schedule", "m", "v", "bubble", "interval"}),
+    ),
 )
 """Declared once; whatever is not listed here must be told right."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from bubblescope.align.follow import Told
 from bubblescope.model.actions import Kind, Order
-from bubblescope.model.placement import Placement
+from bubblescope.model.placement import Placement, loop
 from bubblescope.model.timeline import Messages, RankTimeline
 from bubblescope.schedules.family import EVEN, Family, OrderOf, Shape
 from bubblescope.schedules.registry import FAMILIES
@@ -34,7 +34,7 @@ _Shown = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
-    """What fits: the orders of all positions, or none where several sizes fit; `chunks` is the least v of these."""
+    """What fits: the orders of all positions, or none where other sizes do too; `chunks` is the least v above 1."""
 
     chunks: int
     told: Mapping[int, Told]
@@ -42,19 +42,19 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Seen:
-    """What a rank shows of a usual step: its actions, how many forwards, and its sends.
+    """What a rank shows of a usual step: its actions, how many forwards, and its messages, None where unknown.
 
-    These are counted before the first backward, and in all; None where unknown.
+    These are the sends before the first backward, all sends, and all receives.
     """
 
     shown: _Shown
     linked: bool
     forwards: int
-    sends: tuple[int, int] | None
+    messages: tuple[int, int, int] | None
 
 
 def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
-    """Name the chunks of a pipeline of p positions from the recorded ones; None where one a rank fits, or nothing.
+    """Name the chunks of a pipeline of p positions from the recorded ones; None where nothing with several fits.
 
     `line` holds a timeline for each recorded position; forwards are numbered as they come, and a backward has
     the number of its forward, or -1 where nothing links them.
@@ -65,34 +65,37 @@ def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
         return None
     hits = list(_hits(seen, p, min(counts)))
     several = [(shape, orders) for shape, orders, chunked in hits if chunked]
-    if not several or any(not chunked for _, _, chunked in hits):
+    if not several:
         return None
     sizes = {(shape.v, shape.m) for shape, _ in several}
-    return Guess(min(v for v, _ in sizes), several[0][1] if len(sizes) == 1 else {})
+    alone = len(sizes) == 1 and all(chunked for _, _, chunked in hits)
+    return Guess(min(v for v, _ in sizes), several[0][1] if alone else {})
 
 
 def _usual(timeline: RankTimeline) -> _Seen:
     a, m = timeline.actions, timeline.messages
     linked = timeline.reconstruction != "kernels"
     steps: Counter[_Shown] = Counter()
-    sends: Counter[tuple[int, int]] = Counter()
+    messages: Counter[tuple[int, int, int]] = Counter()
     for k in range(len(timeline.steps)):
         rows = np.flatnonzero(a.step == k)
         number = a.microbatch[rows] if linked else np.full(len(rows), -1)
         steps[tuple(zip(a.kind[rows].tolist(), number.tolist(), strict=True))] += 1
-        after = m.after[(m.step == k) & (m.direction == Messages.SEND)]
+        mine = m.take(m.step == k)
+        after = mine.after[mine.direction == Messages.SEND]
         backward = rows[a.kind[rows] != Kind.F]
-        sends[int(np.sum(after < backward[0])) if len(backward) else len(after), len(after)] += 1
+        early = int(np.sum(after < backward[0])) if len(backward) else len(after)
+        messages[early, len(after), int(np.sum(mine.direction == Messages.RECV))] += 1
     shown = max(steps, key=lambda step: (steps[step], len(step)), default=())
     clear = not np.any(m.direction == Messages.EITHER)
     forwards = sum(kind == Kind.F for kind, _ in shown)
-    return _Seen(shown, linked, forwards, sends.most_common(1)[0][0] if sends and clear else None)
+    return _Seen(shown, linked, forwards, messages.most_common(1)[0][0] if messages and clear else None)
 
 
 def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[tuple[Shape, dict[int, Told], bool]]:
     """Every schedule and size that shows what was seen: with its orders, and whether a rank holds several stages.
 
-    Those with one stage a rank are only tried where others fit, and only in their usual order.
+    Those with one stage a rank are only tried where others fit.
     """
     found = False
     sizes = [v for v in range(2, MOST_CHUNKS + 1) if forwards % v == 0]
@@ -104,35 +107,40 @@ def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[tuple[Sh
             placement = family.placement(shape)
             chunked = len(placement[0]) > 1
             if chunked or found:
-                for orders in _orders(family, shape, 1 if not chunked else FEW):
+                for orders in _orders(family, shape):
                     if all(_fits(each, orders(at), placement, at) for at, each in seen.items()):
                         found |= chunked
                         yield shape, {at: _told(orders(at)) for at in range(p)}, chunked
                         break
 
 
-def _orders(family: Family, shape: Shape, most: int) -> Iterator[OrderOf]:
-    return (variant.order for variant in islice(family.variants(shape, EVEN), most))
+def _orders(family: Family, shape: Shape) -> Iterator[OrderOf]:
+    return (variant.order for variant in islice(family.variants(shape, EVEN), FEW))
 
 
 def _fits(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
     """Whether a rank that runs this order shows what was seen."""
-    if len(order) != len(seen.shown) or not _sent(seen, order, placement, at):
+    if len(order) != len(seen.shown) or not _talked(seen, order, placement, at):
         return False
     number = {(a.stage, a.microbatch): i for i, a in enumerate(a for a in order if a.kind == Kind.F)}
     return seen.shown == tuple((int(a.kind), number[a.stage, a.microbatch] if seen.linked else -1) for a in order)
 
 
-def _sent(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
-    """Whether a rank that runs this order sends as much; the last forward's output may go with a gradient."""
-    if seen.sends is None:
+def _talked(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
+    """Whether a rank that runs this order sends and receives as much as was seen.
+
+    Where stages go round the ranks, the output of the last forward before the first backward may go with its gradient.
+    """
+    if seen.messages is None:
         return True
     last = max(max(stages) for stages in placement)
-    targets = [a.stage + (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W]
-    goes = [0 <= stage <= last and stage not in placement[at] for stage in targets]
-    leading = sum(goes[: next((i for i, a in enumerate(order) if a.kind != Kind.F), len(order))])
-    early, total = seen.sends
-    return total == sum(goes) and early in {leading, leading - 1}
+    out = [a.stage + (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W]
+    into = [a.stage - (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W]
+    sends, receives = ([0 <= s <= last and s not in placement[at] for s in stages] for stages in (out, into))
+    leading = sum(sends[: next((i for i, a in enumerate(order) if a.kind != Kind.F), len(order))])
+    early, *total = seen.messages
+    round_ = len(placement[at]) > 1 and placement == loop(len(placement), len(placement[at]))
+    return total == [sum(sends), sum(receives)] and leading - round_ <= early <= leading
 
 
 def _told(order: Order) -> Told:

@@ -53,7 +53,7 @@ def _told(timelines: Timelines, plan: Plan) -> tuple[dict[int, Sequence[Told]], 
             found = follow([line[at] for at in range(len(pipeline))], place)
             if found is not None:
                 return dict(enumerate(found)), None
-    guessed = guess(max(lines, key=len), plan.pp)
+    guessed = guess({at: timeline for line in reversed(lines) for at, timeline in line.items()}, plan.pp)
     if guessed is None:
         return {}, None
     return {at: [told] for at, told in guessed.told.items()}, guessed.chunks

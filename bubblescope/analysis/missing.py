@@ -28,10 +28,7 @@ def interval(job: Job, steps: Sequence[PipelineStep]) -> tuple[float | None, flo
 def _bounds(job: Job, step: PipelineStep) -> tuple[float, float]:
     seen = list(step.useful_by_position.values())
     unseen = job.plan.pp - len(seen)
-    span = max(int(s.actions.end.max()) for s in step.steps.values()) - min(
-        int(s.actions.start.min()) for s in step.steps.values()
-    )
-    longest = max(span, *(s.end - s.start for s in step.steps.values()))
+    span, longest = step.window_bounds
     heavy = (sum(seen) + unseen * min(HEAVIEST * max(seen), span)) / job.plan.pp
     light = (sum(seen) + unseen * LIGHTEST * min(seen)) / job.plan.pp
     return max(0.0, 1 - heavy / span), 1 - light / longest

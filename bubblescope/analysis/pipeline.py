@@ -57,17 +57,25 @@ class PipelineStep:
         return 1 - fmean(self.useful_by_position.values()) / self.window.length
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """The least and the largest bubble that the clocks leave open.
+    def window_bounds(self) -> tuple[int, int]:
+        """The shortest and the longest window that clocks and unseen ranks leave open, in nanoseconds.
 
-        The window is no shorter than what one rank did; where nothing bounds the clocks, no longer than a step.
+        It is no shorter than what one rank did. With ranks unseen, or where nothing bounds the clocks, it may be
+        as long as the step.
         """
-        useful = fmean(self.useful_by_position.values())
         own = max(_span(step).length for step in self.steps.values())
-        if self.doubt is None:
-            whole = max(step.end - step.start for step in self.steps.values())
-            return 1 - useful / own, 1 - useful / max(whole, own)
-        return 1 - useful / max(self.window.length - self.doubt, own), 1 - useful / (self.window.length + self.doubt)
+        shortest = own if self.doubt is None else max(self.window.length - self.doubt, own)
+        longest = self.window.length + (self.doubt or 0)
+        if self.doubt is None or not self.seen:
+            longest = max(longest, *(step.end - step.start for step in self.steps.values()))
+        return shortest, longest
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest bubble that the clocks leave open."""
+        useful = fmean(self.useful_by_position.values())
+        shortest, longest = self.window_bounds
+        return 1 - useful / shortest, 1 - useful / longest
 
     @property
     def span_bubble(self) -> float:

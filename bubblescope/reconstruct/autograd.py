@@ -214,6 +214,7 @@ def _once_each(begins: Bools, partner: Ints, rises: Bools) -> Ints:
     """Number calls so that none comes to a node twice: the next one begins where the numbers rose before it did."""
     rise = np.maximum.accumulate(np.where(rises, np.arange(len(rises)), 0))
     rows = np.flatnonzero(partner != NONE)
+    rows = rows[np.diff(partner[rows], prepend=NONE) != 0]  # several operators in a row may be of one node
     while True:
         call = np.cumsum(begins) - 1
         visits = rows[np.lexsort((rows, partner[rows], call[rows]))]
