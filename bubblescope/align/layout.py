@@ -14,11 +14,11 @@ import numpy as np
 from bubblescope.align.coordinates import by_coordinates
 from bubblescope.align.unnamed import by_counting, grids, in_order, line, shortage
 from bubblescope.errors import UsageError
-from bubblescope.model.groups import Purpose, purpose
+from bubblescope.model.groups import Purpose, purpose, serves
 from bubblescope.model.job import Pipeline, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import Messages, RankTimeline
-from bubblescope.model.trace import Finding, ProcessGroup
+from bubblescope.model.trace import Finding
 
 __all__ = ["plan"]
 
@@ -75,11 +75,10 @@ def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ..
     The metadata describe groups, and so do the calls themselves.
     """
     found: dict[Purpose, tuple[int, ...]] = {}
-    called = (ProcessGroup(call.group, call.description, call.ranks) for call in timeline.calls if call.ranks)
-    for group in (*timeline.identity.groups, *called):
-        kind = purpose(group.description)
-        if kind is not None and rank in group.ranks and len(group.ranks) < len(found.get(kind, range(2**31))):
-            found[kind] = group.ranks
+    told = [(purpose(group.description), group.ranks) for group in timeline.identity.groups]
+    for kind, ranks in (*told, *((serves(call), call.ranks) for call in timeline.calls if call.ranks)):
+        if kind is not None and rank in ranks and len(ranks) < len(found.get(kind, range(2**31))):
+            found[kind] = ranks
     return found
 
 

@@ -15,7 +15,7 @@ from bubblescope.align.pairs import UNKNOWN, Pairing
 from bubblescope.align.together import whole_collectives
 from bubblescope.analysis.ranks import RankView
 from bubblescope.model.columns import Ints, Times
-from bubblescope.model.groups import purpose
+from bubblescope.model.groups import serves
 from bubblescope.model.report import Communication, Group
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import Messages
@@ -122,7 +122,7 @@ def _transfer(start: Times, end: Times, latest: Times) -> Times:
 
 
 def _key(call: CommArgs) -> Key:
-    return purpose(call.description) or "other", call.op
+    return serves(call) or "other", call.op
 
 
 def _latest_starts(views: Mapping[int, RankView]) -> dict[int, Times]:

@@ -12,7 +12,7 @@ import numpy as np
 from bubblescope.model.columns import Bools, Ints
 from bubblescope.model.trace import CommArgs
 
-__all__ = ["IN_STAGE", "Purpose", "purpose", "serving"]
+__all__ = ["IN_STAGE", "Purpose", "purpose", "serves", "serving"]
 
 Purpose = Literal["pp", "tp", "dp", "cp", "ep"]
 
@@ -36,8 +36,14 @@ def purpose(description: str) -> Purpose | None:
     return next((p for pattern, p in _PURPOSES if re.fullmatch(pattern, description, re.IGNORECASE)), None)
 
 
+def serves(call: CommArgs) -> Purpose | None:
+    """What a call is for: as its group is described, or else as it shows."""
+    said: Purpose | None = purpose(call.description) or (call.purpose or None)  # type: ignore[assignment]
+    return said
+
+
 def serving(calls: Sequence[CommArgs], rows: Ints, purposes: Collection[Purpose | None]) -> Bools:
     """Which of the rows, each naming one of `calls`, serve one of the purposes (None: nobody says which)."""
-    flags = np.array([purpose(call.description) in purposes for call in calls], bool)
+    flags = np.array([serves(call) in purposes for call in calls], bool)
     served: Bools = flags[rows] if len(flags) else np.zeros(len(rows), bool)
     return served

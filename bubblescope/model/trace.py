@@ -111,6 +111,7 @@ class CommArgs:
     """What a communication call says of itself; empty strings and -1 where it says nothing.
 
     `src` and `dst` are global ranks; `elements` counts what this rank puts in or, if more, takes out.
+    `purpose` is what the group is for, where it shows although nobody describes it.
     """
 
     op: str = ""
@@ -123,6 +124,7 @@ class CommArgs:
     elements: int = -1
     dtype: str = ""
     seq: int = -1
+    purpose: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.process import main_process
+from bubblescope.reconstruct.purposes import with_purposes
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.sides import with_sides
 from bubblescope.reconstruct.units import NO_HOST, Units, gather, matching
@@ -37,12 +38,19 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     sent, shared = talk.take(talk.between_stages), talk.take(~talk.between_stages)
     optimizer = _optimizer(trace, work)
     ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
+    borders = np.sort(
+        np.concatenate((sent.posted, _fences(trace), *([work.host[optimizer]] if how == "kernels" else [])))
+    )
+    shared = with_purposes(shared, ranges, borders)
+    if how in {"autograd", "kernels"}:
+        ranges = actions.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
     untold = _half_told(trace, ranges, how, work)
     ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
     marks = _marks(trace, Units.concat((work, communication)), ranges, how, work.host[optimizer])
     step = steps.rows_at(marks, ranges.start)
     numbered = actions.number(ranges, step)
     done, owned, asked, place = actions.build(numbered, step, work.take(~optimizer), shared.units)
+    collectives = messages.collectives(shared, steps.rows_of(marks, shared.units), asked)
     said = labels.message_labels(trace)
     said = said if len(said) else frames.message_frames(trace)
     posted = messages.messages(sent, steps.rows_of(marks, sent.units), said)
@@ -60,8 +68,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         actions=done,
         work=owned,
         messages=with_sides(posted, done),
-        collectives=messages.collectives(shared, steps.rows_of(marks, shared.units), asked),
-        calls=talk.calls,
+        collectives=collectives,
+        calls=shared.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
         findings=(*trace.findings, *untold, *labels.unmatched(trace, options.labels)),
@@ -87,7 +95,7 @@ def _ranges(
     """
     sources: tuple[tuple[How, Callable[[], actions.Ranges]], ...] = (
         ("labels", lambda: _named(trace, labels.action_labels(trace, options.labels))),
-        ("autograd", lambda: _by_autograd(trace, sent, shared)),
+        ("autograd", lambda: _by_autograd(trace, sent)),
         ("frames", lambda: _named(trace, frames.action_frames(trace))),
     )
     ranges, how = actions.Ranges.empty(), None
@@ -126,12 +134,10 @@ def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) 
     return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
 
 
-def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> actions.Ranges:
+def _by_autograd(trace: RankTrace, sent: Talk) -> actions.Ranges:
     """Actions as the numbers of autograd tell them."""
     fences = _fences(trace)
-    blocks = actions.from_blocks(autograd.find_blocks(trace, sent.posted, fences))
-    own = shared.take(shared.serving(IN_STAGE)).posted
-    return actions.drawn_out(blocks, own, np.sort(np.concatenate((sent.posted, fences))))
+    return actions.from_blocks(autograd.find_blocks(trace, sent.posted, fences))
 
 
 def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> actions.Ranges:
@@ -139,9 +145,7 @@ def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, U
     compute, optimizer = work
     cuts = sent.posted if len(trace.launches) else segments.gaps_at_messages(compute, sent, shared.units)
     fences = np.sort(np.concatenate((_fences(trace), optimizer.host)))
-    found = kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0)
-    own = shared.take(shared.serving(IN_STAGE)).posted
-    return actions.drawn_out(actions.from_blocks(found), own, np.sort(np.concatenate((sent.posted, fences))))
+    return actions.from_blocks(kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0))
 
 
 def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
