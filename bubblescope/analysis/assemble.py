@@ -131,7 +131,9 @@ def _evidence(found: Study) -> tuple[str, ...]:
     if found.job.untold_chunks is not None:
         return (f"{found.job.untold_chunks} chunks a rank, which nothing tells apart",)
     if schedule is None:
-        return ("messages between stages, but no forward or backward could be told",)
+        told = any(len(view.timeline.actions) for view in found.views.values())
+        whose = "of some ranks " if told else ""
+        return (f"messages between stages, but no forward or backward {whose}could be told",)
     shape = schedule.shape
     facts = [
         f"{schedule.verdict.reason}, compared for p={shape.p} m={shape.m} v={shape.v}",

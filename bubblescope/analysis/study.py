@@ -69,7 +69,9 @@ def study(job: Job, options: Options) -> Study:
     steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
     # A schedule shows in steps that lack an action too, where there are no others.
     ordered = steps or [step for use in uses for step in pipeline_steps(job, seen, use.number)]
-    schedule = find_schedule(job, ordered, m, _transfer(seen), options.schedule) if ordered and m else None
+    half = len(told) < len(piped) and any(seen[rank].timeline.reconstruction == "kernels" for rank in told)
+    # Where kernels tell the actions of some ranks and not of others, those others may be what tells schedules apart.
+    schedule = find_schedule(job, ordered, m, _transfer(seen), options.schedule) if ordered and m and not half else None
     owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
     return Study(job, seen, uses, steps, m, schedule, owed, _conflicts(options, counted, job.untold_chunks or 1))
 

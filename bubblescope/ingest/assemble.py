@@ -87,7 +87,7 @@ def _pick(ranges: Ranges, kind: Kind, rows: Rows[Any]) -> None:
 def _real_launches(calls: Launches, kernels: Kernels, names: Sequence[str]) -> Launches:
     """Those calls of the runtime that put work on a GPU, going by what they started or else by their name."""
     by_name = np.array([bool(_LAUNCHES.search(name)) for name in names], dtype=np.bool_)
-    started = np.isin(calls.correlation, np.unique(kernels.correlation[kernels.correlation >= 0]))
+    started = np.isin(calls.correlation, kernels.correlation[kernels.correlation >= 0])
     return calls.take(started | by_name[calls.name]) if len(calls) else calls
 
 

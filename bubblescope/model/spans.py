@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bubblescope.model.columns import Bools, Times
+from bubblescope.model.columns import Bools, Times, distinct
 
 __all__ = ["Spans", "lengths_by_layer", "union_by_owner"]
 
@@ -83,7 +83,7 @@ class Spans:
         return self._where(other, covered_there=True)
 
     def _where(self, other: Spans, *, covered_there: bool) -> Spans:
-        points = np.unique(np.concatenate((self.start, self.end, other.start, other.end)))
+        points = distinct(np.concatenate((self.start, self.end, other.start, other.end)))
         keep = self.covers(points) & (other.covers(points) == covered_there)
         index = np.flatnonzero(keep)
         return Spans.of(points[index], points[np.minimum(index + 1, len(points) - 1)])
@@ -129,7 +129,7 @@ def lengths_by_layer(layers: Sequence[Spans], lo: int, hi: int) -> list[int]:
     """
     layers = [layer.clip(lo, hi) for layer in layers]
     edges = [np.array([lo, hi], np.int64)]
-    points = np.unique(np.concatenate([*edges, *(x for layer in layers for x in (layer.start, layer.end))]))
+    points = distinct(np.concatenate([*edges, *(x for layer in layers for x in (layer.start, layer.end))]))
     widths, at = np.diff(points), points[:-1]
     free = np.ones(len(at), bool)
     lengths = []

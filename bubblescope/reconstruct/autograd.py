@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Bools, Columns, Ints, Times, column
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column, distinct
 from bubblescope.model.spans import Spans, union_by_owner
 from bubblescope.model.trace import Ops, RankTrace
 from bubblescope.reconstruct.ranges import NONE, owners
@@ -67,7 +67,7 @@ def find_blocks(trace: RankTrace, cuts: Times, fences: Times) -> Blocks:
     forward = _widened(forward, trace)
     group, low, high = _forward_ranges(call[linked], forward, partner[linked])
     if len(cuts):
-        high = _stretch(low, high, forward, np.unique(np.concatenate((cuts, fences, backward.start))))
+        high = _stretch(low, high, forward, distinct(np.concatenate((cuts, fences, backward.start))))
     return _assemble(backward, call, again, (group, low, high))
 
 
@@ -273,7 +273,7 @@ def _forward_ranges(call: Ints, forward: Ops, partner: Ints) -> _Forwards:
 
     Returns the link of each call, and start and end of each link's forward.
     """
-    calls = np.unique(call)
+    calls = distinct(call)
     index = np.searchsorted(calls, call)
     low = np.full(len(calls), np.iinfo(np.int64).max)
     high = np.full(len(calls), np.iinfo(np.int64).min)
@@ -312,7 +312,7 @@ def _assemble(backward: Ops, call: Ints, again: set[int], forwards: _Forwards) -
     """One forward a link, one backward a call; two calls to the same nodes, or apart in time, are I, then W."""
     link_of, low, high = forwards
     number, start, end = union_by_owner(call, backward.start, backward.end)
-    calls = np.unique(number)
+    calls = distinct(number)
     first = np.searchsorted(number, calls, "left")
     last = np.searchsorted(number, calls, "right") - 1
     link = np.array([link_of.get(int(c), NONE) for c in calls], np.int64)

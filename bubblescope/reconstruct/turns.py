@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bubblescope.model.columns import Ints, Times
+from bubblescope.model.columns import Ints, Times, distinct
 from bubblescope.model.trace import Ops
 from bubblescope.reconstruct.ranges import NONE
 
@@ -35,7 +35,7 @@ def turns(forward: Ops, cuts: Times, partner: Ints, call: Ints) -> Times:
         partner: for each backward operator its forward operator, or NONE.
         call: for each backward operator its backward call; NONE where it goes through a forward again.
     """
-    linked = np.unique(partner[partner != NONE])
+    linked = distinct(partner[partner != NONE])
     linked = linked[np.argsort(forward.start[linked], kind="stable")]
     stretch = np.searchsorted(cuts, forward.start[linked])
     edges = np.flatnonzero(np.diff(stretch, prepend=NONE, append=NONE))

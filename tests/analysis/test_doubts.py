@@ -79,7 +79,7 @@ def test_a_layout_that_leaves_messages_alone_is_noticed(tmp_path):
     ids=["inside", "at the end", "long optimizer"],
 )
 def test_communication_that_nobody_describes_is_told_by_what_it_does(tmp_path, more):
-    """All-reduces of undescribed groups in every forward are the stage's own: the bubble is as if they were described."""
+    """All-reduces of undescribed groups in every forward are the stage's own: the bubble is that of described ones."""
     report = found(tmp_path, t=2, pg_desc="undefined", **more)
     assert "unnamed-communication" not in codes(report)
     assert (report.layout.tp, report.quality.verdict) == (2, "ok")
@@ -93,7 +93,7 @@ def reduces_in(event, label):
 
 
 def test_communication_that_shows_no_purpose_is_noticed(tmp_path):
-    """All-reduces of undescribed groups in a few forwards only may be work: the bubble is an upper bound, it is said."""
+    """All-reduces of undescribed groups in a few forwards only may be work: the bubble is an upper bound."""
     for path in write(Job(**(SMALL | {"t": 2, "pg_desc": "undefined"})), tmp_path):
         document = orjson.loads(gzip.decompress(path.read_bytes()))
         rows = document["traceEvents"]
