@@ -41,7 +41,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     borders = np.sort(
         np.concatenate((sent.posted, _fences(trace), *([work.host[optimizer]] if how == "kernels" else [])))
     )
-    shared = with_purposes(shared, ranges, borders)
+    if len(sent.row):  # without a pipeline there are no stages whose own communication it could be
+        shared = with_purposes(shared, ranges, borders)
     if how in {"autograd", "kernels"}:
         ranges = actions.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
     untold = _half_told(trace, ranges, how, work)
