@@ -33,7 +33,9 @@ def assemble(job: Job, options: Options) -> report.Report:
         clock=report.Clock(
             method=job.clock.method,  # type: ignore[arg-type]
             offsets_ns={str(rank): offset for rank, offset in job.clock.offsets.items()},
+            drift_ppm={str(rank): job.clock.drift_ppm.get(rank, 0.0) for rank in job.clock.offsets},
             error_ns=job.clock.error,
+            violations=job.clock.violations,
         ),
         layout=_layout(job),
         schedule=_schedule(found),

@@ -72,11 +72,17 @@ class Quality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """Nanoseconds to add to each rank's clock, by rank, and the error that stays."""
+    """Nanoseconds to add to each rank's clock in the middle of the recording, by rank, and the error that stays.
+
+    `drift_ppm` is by how many microseconds a second that changes. `violations` counts pairs of messages and
+    collectives that contradict the order of cause and effect all the same.
+    """
 
     method: Literal["none", "recorded", "collectives", "p2p"]
     offsets_ns: dict[str, int]
+    drift_ppm: dict[str, float]
     error_ns: int | None
+    violations: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,7 +129,13 @@ def one_f_one_b() -> Report:
         tool=Tool(name="bubblescope", version="0.0.0"),
         inputs=tuple(an_input(rank) for rank in range(4)),
         quality=Quality(verdict="ok", findings=(Finding("skipped", "info", "config.json is no trace", "config.json"),)),
-        clock=Clock(method="p2p", offsets_ns={"0": 0, "1": -1_400_000, "2": 12, "3": 0}, error_ns=800),
+        clock=Clock(
+            method="p2p",
+            offsets_ns={"0": 0, "1": -1_400_000, "2": 12, "3": 0},
+            drift_ppm={"0": 0.0, "1": -3.5, "2": 0.0, "3": 0.0},
+            error_ns=800,
+            violations=2,
+        ),
         layout=Layout(
             world_size=4,
             pp=4,
@@ -216,7 +222,13 @@ def no_pipeline() -> Report:
         base,
         inputs=base.inputs[:2],
         quality=Quality(verdict="ok", findings=()),
-        clock=Clock(method="collectives", offsets_ns={"0": 0, "1": 77}, error_ns=5_300),
+        clock=Clock(
+            method="collectives",
+            offsets_ns={"0": 0, "1": 77},
+            drift_ppm={"0": 0.0, "1": 0.0},
+            error_ns=5_300,
+            violations=0,
+        ),
         layout=replace(base.layout, world_size=2, pp=1, tp=None, dp=2, stages=(), source="process groups"),
         schedule=Schedule(
             name="none",
