@@ -202,10 +202,11 @@ def _calls(backward: Ops, between: tuple[Times, Ints], segment: Ints, partner: I
     previous = np.concatenate(([-1], last[:-1]))
     before = backward.sequence[previous] if not len(cuts) else segment[previous]
     onward = backward.sequence > before if not len(cuts) else segment != before
-    onward &= told & (previous >= 0)
     moved = np.concatenate(([True], backward.thread[1:] != backward.thread[:-1]))
     passed = np.searchsorted(cuts, backward.start)
     cut = np.concatenate(([False], (passed[1:] != passed[:-1]) | (ran[1:] != ran[:-1])))
+    stretch = np.cumsum(moved | cut)
+    onward &= told & (previous >= 0) & (stretch[previous] == stretch)
     begins = onward | moved | cut
     return _once_each(begins, partner, told & (backward.sequence > backward.sequence[previous]))
 

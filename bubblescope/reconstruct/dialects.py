@@ -61,7 +61,6 @@ class Dialect:
         words: its texts; the first that matches counts.
         both: texts so plain that they count only where a forward and a backward are named.
         split: B is the input gradient wherever W is named.
-        partial: forwards are named on all ranks, backwards not on all.
         sign: a text that must be there too for the others to mean this.
         pieces: what the texts are pieces of.
     """
@@ -70,7 +69,6 @@ class Dialect:
     words: tuple[Word, ...]
     both: bool = False
     split: bool = False
-    partial: bool = False
     sign: str = ""
     pieces: Pieces | None = None
 
@@ -136,13 +134,10 @@ DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         "fairscale",
         (Word(rf"chunk{_MICROBATCH}-part{_STAGE}", (_F,)), Word(rf"chunk{_MICROBATCH}-rank\d{{1,6}}", (_F,))),
-        partial=True,
     ),
     # deepspeedai/DeepSpeed, deepspeed/utils/nvtx.py; runtime/pipe/engine.py calls the decorated backward on the
     # last stage only.
-    Dialect(
-        "deepspeed", (Word(r"DeepSpeedEngine\.forward", (_F,)), Word(r"DeepSpeedEngine\.backward", (_B,))), partial=True
-    ),
+    Dialect("deepspeed", (Word(r"DeepSpeedEngine\.forward", (_F,)), Word(r"DeepSpeedEngine\.backward", (_B,)))),
     # Ascend/msprof-analyze, docs of pp_chart: ranges that users are asked to add. The micro-batch that some of them
     # carry restarts with each model chunk, which they do not name, so that it is not read.
     Dialect(

@@ -19,7 +19,7 @@ from bubblescope.model.trace import Annotations, Finding, RankTrace
 from bubblescope.reconstruct.dialects import DIALECTS, MESSAGE_DIALECTS, RECOMPUTED, Dialect, Ids, of_rule, read
 from bubblescope.reconstruct.pieces import passes
 
-__all__ = ["Labels", "action_labels", "halfway", "labels_of", "message_labels", "unmatched"]
+__all__ = ["Labels", "action_labels", "labels_of", "message_labels", "unmatched"]
 
 _BACKWARD = (Kind.B, Kind.I)
 
@@ -50,12 +50,6 @@ def action_labels(trace: RankTrace, rules: Sequence[LabelRule] = ()) -> Labels:
     known = next((found for d in DIALECTS if len(found := _spoken(trace, d))), Labels.empty())
     both = Labels.concat((own, known.take(~np.isin(known.kind, named))))
     return both.take(np.lexsort((both.end, both.start)))
-
-
-def halfway(trace: RankTrace) -> Dialect | None:
-    """The dialect that names the forwards of this trace, if it is one that leaves backwards out."""
-    spoken = next((d for d in DIALECTS if len(_spoken(trace, d))), None)
-    return spoken if spoken is not None and spoken.partial else None
 
 
 def unmatched(trace: RankTrace, rules: Sequence[LabelRule]) -> tuple[Finding, ...]:

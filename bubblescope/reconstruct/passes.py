@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Times
 from bubblescope.model.groups import IN_STAGE
 from bubblescope.model.names import plainly
@@ -24,6 +25,9 @@ from bubblescope.reconstruct.units import NO_HOST, Units, gather, matching
 __all__ = ["reconstruct"]
 
 How = Reconstruction | None
+
+EXPLAINED = 0.9
+"""Share of the work inside labels below which autograd's numbers are asked, too (docs/definitions.md)."""
 
 _OPTIMIZER_RANGE = r"Optimizer\.(step|zero_grad)#"
 _FENCE = rf"ProfilerStep#|{_OPTIMIZER_RANGE}"
@@ -104,10 +108,23 @@ def _ranges(
         if actions.lacking(ranges):
             ranges = actions.completed(ranges, source())
             how = how or (name if len(ranges) else None)
+    if how == "labels" and not actions.lacking(ranges) and _share_in(ranges, work[0]) < EXPLAINED:
+        numbered = _by_autograd(trace, sent)
+        if not actions.lacking(numbered) and _share_in(numbered, work[0]) >= EXPLAINED:
+            ranges, how = numbered, "autograd"  # labels of something else, or of a part of the work
     if how is None and trace.on_gpu:
         ranges = _by_kernels(trace, sent, shared, work)
         how = "kernels" if len(ranges) else None
     return actions.linked(ranges, trace), how
+
+
+def _share_in(ranges: actions.Ranges, work: Units) -> float:
+    """The share of the work between the first and the last range that was asked for inside one; 1 without any."""
+    inside = (work.host >= ranges.start.min(initial=NO_HOST)) & (work.host <= ranges.end.max(initial=NO_HOST))
+    work = work.take(inside)
+    length = work.end - work.start
+    owned = owners(ranges.start, ranges.end, work.host) >= 0
+    return float(length[owned].sum() / length.sum()) if length.any() else 1.0
 
 
 def _named(trace: RankTrace, found: labels.Labels) -> actions.Ranges:
@@ -121,15 +138,14 @@ def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) 
 
     To read them as inference would call the backwards idle time.
     """
-    dialect = labels.halfway(trace) if how == "labels" and actions.lacking(ranges) else None
     names = trace.names
     trains = np.any(matching(names, _OPTIMIZER_RANGE)[trace.annotations.name]) or (
         trace.on_gpu and np.any(matching(names, _OPTIMIZER_KERNEL)[work.name])
     )
-    if dialect is None or not trains:
+    if how != "labels" or not trains or np.any(ranges.kind != Kind.F):
         return ()
     message = (
-        f"the labels of {dialect.name} name forwards only, while an optimizer runs: the backwards are not told; "
+        "the labels name forwards only, while an optimizer runs: the backwards are not told; "
         "record CPU activities, or name them with --label B=..."
     )
     return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
@@ -152,7 +168,7 @@ def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, U
 def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
     """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
     named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
-    if how == "kernels" and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
+    if how in {"kernels", "autograd"} and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
         named_again = actions.starts_after(ranges, optimizer)
 
     def tear(marks: steps.Marks) -> bool:
