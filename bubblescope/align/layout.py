@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from bubblescope.align.coordinates import by_coordinates
-from bubblescope.align.unnamed import by_counting, grids, in_order, line, shortage
+from bubblescope.align.unnamed import by_counting, grids, in_order, line, neighbours, shortage
 from bubblescope.errors import UsageError
 from bubblescope.model.groups import Purpose, purpose, serves
 from bubblescope.model.job import Pipeline, Plan
@@ -140,7 +140,7 @@ def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...]
         return _by_stages({rank: min(held) for rank, held in stages.items()}, depth, world), "labels"
     if not talking:
         return (), "no pipeline messages"
-    peers = _by_peers(timelines, talking) if not stages else ()
+    peers = _by_peers(timelines, talking, world) if not stages else ()
     if peers:
         return peers, "message peers"
     counted = by_counting(timelines, world) if not stages else None
@@ -213,8 +213,14 @@ def _with_partners(lanes: Sequence[Pipeline], groups: Groups, tp: int) -> tuple[
     )
 
 
-def _by_peers(timelines: Timelines, talking: Sequence[int]) -> tuple[Pipeline, ...]:
-    """Connected components of the graph of peers, first stage first; () where a peer was not named or not recorded."""
+def _by_peers(timelines: Timelines, talking: Sequence[int], world: int) -> tuple[Pipeline, ...]:
+    """Connected components of the graph of peers, first stage first; () where a peer was not named.
+
+    A rank that was not recorded has its place where both of its neighbours were, or at an end.
+    """
+    chains = neighbours({rank: timelines[rank] for rank in talking}, world)
+    if chains:
+        return tuple(line(chain) for chain in chains)
     joined: list[set[int]] = []
     for rank in talking:
         peers = set(timelines[rank].messages.peer.tolist()) - {-1}

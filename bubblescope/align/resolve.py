@@ -41,7 +41,7 @@ def resolve(timelines: Timelines, options: Options) -> Job:
         clock=ClockFit(method="none", offsets=dict.fromkeys(staged, 0)),
         placement=_placement(staged, plan, options),
         untold_chunks=untold,
-        findings=(*plan.findings, *_untold(untold), *_conflict(staged, plan, options)),
+        findings=(*plan.findings, *_untold(untold), *_conflict(staged, plan, options, told=untold is None)),
     )
     return _on_one_clock(job)
 
@@ -71,11 +71,11 @@ def _moved(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:
     )
 
 
-def _conflict(timelines: Timelines, plan: Plan, options: Options) -> tuple[Finding, ...]:
+def _conflict(timelines: Timelines, plan: Plan, options: Options, *, told: bool) -> tuple[Finding, ...]:
     held = max((len(set(t.actions.stage.tolist())) for t in timelines.values()), default=0)
-    if options.virtual is None or held < 2 or held == options.virtual or not plan.pipelines:
+    if options.virtual is None or not (told and held) or held == options.virtual or not plan.pipelines:
         return ()
-    message = f"--virtual {options.virtual} contradicts the labels, which say {held} chunks a rank"
+    message = f"--virtual {options.virtual} contradicts the traces, which say {held} chunks a rank"
     return (Finding("metadata-conflict", "warning", message),)
 
 

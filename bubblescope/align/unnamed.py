@@ -21,7 +21,7 @@ from bubblescope.model.columns import Times
 from bubblescope.model.job import Pipeline
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["by_counting", "chunks", "grids", "in_order", "line", "shortage"]
+__all__ = ["by_counting", "chunks", "grids", "in_order", "line", "neighbours", "shortage"]
 
 Timelines = Mapping[int, RankTimeline]
 
@@ -86,6 +86,41 @@ def in_order(ranks: Sequence[int], timelines: Timelines) -> tuple[int, ...]:
     if sorted(chain) == sorted(ranks):
         return tuple(chain)
     return tuple(sorted(ranks, key=lambda rank: (_mean_start(timelines[rank]), rank)))
+
+
+def neighbours(timelines: Timelines, world: int) -> tuple[tuple[int, ...], ...]:
+    """The ranks of each pipeline from its first stage on, recorded or named; () where the peers do not make chains.
+
+    The first message of a step comes from the stage before, unless it is a send; the first send behind a
+    forward goes to the stage behind. Round the ranks or back, from one chunk to the next, no chain goes on.
+    All of `world` must be in one, and none may go on as another behind ranks that nobody recorded.
+    """
+    before = {rank: _first_source(timeline) for rank, timeline in timelines.items()}
+    follower = {source: rank for rank, source in before.items() if source is not None}
+    for rank, timeline in timelines.items():
+        target = _first_target(timeline)
+        if target is not None and target not in timelines:
+            follower.setdefault(rank, target)
+    chains = []
+    for head in sorted({*timelines, *follower} - {*follower.values()}):
+        chain = [head]
+        while chain[-1] in follower and len(chain) <= len(follower):
+            chain.append(follower[chain[-1]])
+        chains.append(tuple(chain))
+    ranks = sorted(rank for chain in chains for rank in chain)
+    depths = {len(chain) for chain in chains}
+    open_ = any(chain[0] not in timelines for chain in chains) and any(chain[-1] not in timelines for chain in chains)
+    whole = ranks == list(range(world)) and len(depths) == 1 and min(depths) > 1
+    return tuple(chains) if whole and (len(chains) == 1 or not open_) else ()
+
+
+def _first_target(timeline: RankTimeline) -> int | None:
+    """Whom the first send of most steps goes to, if a forward made it."""
+    a, m = timeline.actions, timeline.messages
+    sends = m.take((m.direction == Messages.SEND) & (m.after >= 0))
+    first = sends.take(np.unique(sends.step, return_index=True)[1])
+    targets = first.peer[a.kind[first.after] == Kind.F].tolist()
+    return max(set(targets), key=targets.count) if 2 * len(targets) > len(first) else None
 
 
 def _mean_start(timeline: RankTimeline) -> float:

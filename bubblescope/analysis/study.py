@@ -73,7 +73,8 @@ def study(job: Job, options: Options) -> Study:
     # Where kernels tell the actions of some ranks and not of others, those others may be what tells schedules apart.
     schedule = find_schedule(job, ordered, m, _transfer(seen), options.schedule) if ordered and m and not half else None
     owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
-    return Study(job, seen, uses, steps, m, schedule, owed, _conflicts(options, counted, job.untold_chunks or 1))
+    conflicts = (*_conflicts(options, counted, job.untold_chunks or 1), *_misfit(options, schedule))
+    return Study(job, seen, uses, steps, m, schedule, owed, conflicts)
 
 
 def _transfer(seen: Mapping[int, RankView]) -> float:
@@ -88,6 +89,13 @@ def _moved(view: RankView) -> Times:
     paired = (messages.direction == Messages.RECV) & (pairing.other != UNKNOWN)
     moved: Times = (messages.end - np.maximum(messages.start, pairing.other))[paired].clip(0)
     return moved
+
+
+def _misfit(options: Options, schedule: Schedule | None) -> tuple[Finding, ...]:
+    if options.schedule is None or schedule is None or schedule.family is not None:
+        return ()
+    message = f"--schedule {options.schedule} contradicts the traces: {schedule.verdict.reason}"
+    return (Finding("metadata-conflict", "warning", message),)
 
 
 def _conflicts(options: Options, counted: int | None, chunks: int) -> tuple[Finding, ...]:

@@ -16,6 +16,7 @@ from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
 from bubblescope.reconstruct.calls import Talk, describe
+from bubblescope.reconstruct.lost import lost
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import with_purposes
 from bubblescope.reconstruct.ranges import owners
@@ -77,7 +78,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         calls=shared.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
-        findings=(*trace.findings, *untold, *labels.unmatched(trace, options.labels)),
+        findings=(*trace.findings, *untold, *lost(trace), *labels.unmatched(trace, options.labels)),
     )
 
 

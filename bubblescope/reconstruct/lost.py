@@ -1,0 +1,45 @@
+"""Kernels and launches without each other: events that the profiler lost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bubblescope.model.columns import Bools, Times
+from bubblescope.model.trace import Finding, RankTrace
+from bubblescope.reconstruct.units import matching
+
+__all__ = ["lost"]
+
+FORGIVEN = 0.005
+"""Share of the launches or kernels that may be alone."""
+
+_LAUNCH = r"(cu|cuda|hip)\w*Launch\w*Kernel"
+
+
+def lost(trace: RankTrace) -> tuple[Finding, ...]:
+    """A warning where launches without a kernel, or kernels without a launch, are more than a few.
+
+    What lies before the first pair or after the last one was cut off by the recording's ends. Without any
+    launch the host was not recorded, and nothing is lost.
+    """
+    launches = trace.launches.take(matching(trace.names, _LAUNCH)[trace.launches.name])
+    launches = launches.take(launches.correlation >= 0)
+    kernels = trace.kernels.take((trace.kernels.correlation >= 0) & (trace.kernels.kind == trace.kernels.KERNEL))
+    if not len(launches) or not len(kernels):
+        return ()
+    empty = _alone(~np.isin(launches.correlation, kernels.correlation), launches.start)
+    stray = _alone(~np.isin(kernels.correlation, trace.launches.correlation), kernels.start)
+    if max(empty / len(launches), stray / len(kernels)) <= FORGIVEN:
+        return ()
+    message = (
+        f"{empty} of {len(launches)} launches have no kernel and {stray} of {len(kernels)} kernels no launch: "
+        "the profiler lost events, and what they were counts as idle time"
+    )
+    return (Finding("lost-kernels", "warning", message, trace.source.path),)
+
+
+def _alone(alone: Bools, start: Times) -> int:
+    """How many are alone between the first and the last that are not."""
+    order = np.argsort(start, kind="stable")
+    paired = np.flatnonzero(~alone[order])
+    return int(alone[order][paired[0] : paired[-1]].sum()) if len(paired) else len(alone)
