@@ -14,7 +14,7 @@ import numpy as np
 from bubblescope.align.coordinates import by_coordinates
 from bubblescope.align.unnamed import by_counting, grids, in_order, line, neighbours, shortage
 from bubblescope.errors import UsageError
-from bubblescope.model.groups import Purpose, purpose, serves
+from bubblescope.model.groups import IN_STAGE, Purpose, purpose, serves
 from bubblescope.model.job import Pipeline, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import Messages, RankTimeline
@@ -51,7 +51,7 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         source != "stated"
         and len(pipelines) > 1
         and not any(degree[name] for name in ("tp", "dp", "cp"))
-        and any(len(timeline.unclear_collectives()) for timeline in timelines.values())
+        and any(len(timeline.unclear_collectives()) or _of_unknown_ranks(timeline) for timeline in timelines.values())
     )
     return Plan(
         world_size=world,
@@ -61,6 +61,11 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         findings=(*_conflicts(groups, options, pipelines, evident), *_assumption(source), *_beside(pipelines, untold)),
         **(degrees if not untold else {**degrees, "tp": None, "dp": None}),
     )
+
+
+def _of_unknown_ranks(timeline: RankTimeline) -> bool:
+    """Whether the stage's own collectives do not say with whom."""
+    return any(serves(timeline.calls[c]) in IN_STAGE for c in timeline.collectives.call if not timeline.calls[c].ranks)
 
 
 def _world_size(timelines: Timelines) -> int:

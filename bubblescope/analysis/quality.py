@@ -11,6 +11,7 @@ from bubblescope.analysis.missing import ASSUMPTION
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import StepUse
 from bubblescope.analysis.study import Study
+from bubblescope.model.groups import serves
 from bubblescope.model.job import Job
 from bubblescope.model.report import Quality
 from bubblescope.model.timeline import Messages, Work
@@ -19,7 +20,15 @@ from bubblescope.model.trace import Finding
 __all__ = ["judge", "missing_ranks"]
 
 DEGRADING = frozenset(
-    {"unexplained-work", "unlabelled", "told-by-kernels", "lost-kernels", "layout-assumed", "untold-chunks"}
+    {
+        "unexplained-work",
+        "unlabelled",
+        "told-by-kernels",
+        "lost-kernels",
+        "layout-assumed",
+        "steps-assumed",
+        "untold-chunks",
+    }
 )
 """Findings under which no number of the pipeline can be fully trusted."""
 
@@ -58,6 +67,7 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding]) -> Q
         _unexplained(found.views, found.uses) if found.piped else None,
         _unpaired(found.views) if found.piped and not missing_ranks(job) else None,
         _unaligned(job),
+        _assumed(job),
     ]
     findings += [finding for finding in noticed if finding is not None]
     degraded = bool(unseen or doubtful) or (found.piped and not found.used)
@@ -149,6 +159,16 @@ def _unpaired(views: Mapping[int, RankView]) -> Finding | None:
     if not halves:
         return None
     return Finding("unpaired-p2p", "info", f"{halves} sends and receives have no partner in the traces")
+
+
+def _assumed(job: Job) -> Finding | None:
+    """What groups that nobody describes are taken for."""
+    told = {(serves(call) or "", call.op) for t in job.timelines.values() for call in t.calls if call.purpose}
+    if not told:
+        return None
+    by_purpose = {p: ", ".join(sorted(op for each, op in told if each == p)) for p, _ in sorted(told)}
+    what = "; ".join(f"{ops} as {purpose}" for purpose, ops in by_purpose.items())
+    return Finding("purpose-assumed", "info", f"groups without a description are taken by what they do: {what}")
 
 
 def _unaligned(job: Job) -> Finding | None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bubblescope.model.columns import Bools, Ints, Times
-from bubblescope.model.groups import Purpose, serving
-from bubblescope.model.trace import CommArgs, RankTrace
+from bubblescope.model.groups import Purpose, purpose, serving
+from bubblescope.model.trace import CommArgs, Identity, RankTrace
 from bubblescope.reconstruct.posts import posts
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
@@ -82,20 +82,32 @@ class Talk:
         """Some of the rows."""
         return Talk(self.units.take(keep), self.calls, self.row[keep], self.kernel[keep])
 
+    def told(self, mine: Bools, purpose: Purpose) -> Talk:
+        """The same rows, some of them of groups that are for this purpose."""
+        number = {call: i for i, call in enumerate(self.calls)}
+        row = self.row.copy()
+        row[mine] = [
+            number.setdefault(replace(self.calls[c], purpose=purpose), len(number)) for c in self.row[mine].tolist()
+        ]
+        return replace(self, calls=tuple(number), row=row)
+
     def serving(self, purposes: Collection[Purpose | None]) -> Bools:
         """Which units serve one of the purposes (None: nobody says which)."""
         return serving(self.calls, self.row, purposes)
 
-    @property
-    def between_stages(self) -> Bools:
+    def between_stages(self, identity: Identity) -> Bools:
         """Which rows are the pipeline's messages.
 
         Sends and receives are, unless their group serves something else (a ring of context-parallel ranks),
-        or they only announce the shape of what follows.
+        their peer is in none of the pipelines that are described, or they only announce the shape of what follows.
         """
         is_message = np.array([call.op in SENDS_AND_RECEIVES for call in self.calls], bool)
         stages: Bools = self.serving({None, "pp"}) & is_message[self.row]
         size = self.bytes
+        known = {r for g in identity.groups if purpose(g.description) == "pp" for r in g.ranks}
+        if known:
+            outside = [max(call.src, call.dst) not in {*known, -1} for call in self.calls]
+            stages &= ~np.array(outside, bool)[self.row]
         announces = (size >= 0) & (size <= _SHAPES) & (size * _FAR_LARGER <= size[stages].max(initial=0))
         stages[announces] = False
         return stages

@@ -19,21 +19,21 @@ _LAUNCH = r"(cu|cuda|hip)\w*Launch\w*Kernel"
 def lost(trace: RankTrace) -> tuple[Finding, ...]:
     """A warning where launches without a kernel, or kernels without a launch, are more than a few.
 
-    What lies before the first pair or after the last one was cut off by the recording's ends. Without any
-    launch the host was not recorded, and nothing is lost.
+    What lies before the first pair or after the last one was cut off by the recording's ends, unless there is
+    none. Without any launch the host was not recorded, and nothing is lost.
     """
     launches = trace.launches.take(matching(trace.names, _LAUNCH)[trace.launches.name])
     launches = launches.take(launches.correlation >= 0)
     kernels = trace.kernels.take((trace.kernels.correlation >= 0) & (trace.kernels.kind == trace.kernels.KERNEL))
-    if not len(launches) or not len(kernels):
+    if not len(launches):
         return ()
     empty = _alone(~np.isin(launches.correlation, kernels.correlation), launches.start)
     stray = _alone(~np.isin(kernels.correlation, trace.launches.correlation), kernels.start)
-    if max(empty / len(launches), stray / len(kernels)) <= FORGIVEN:
+    if max(empty / len(launches), stray / max(len(kernels), 1)) <= FORGIVEN:
         return ()
     message = (
         f"{empty} of {len(launches)} launches have no kernel and {stray} of {len(kernels)} kernels no launch: "
-        "the profiler lost events, and what they were counts as idle time"
+        "the profiler lost events, and what they were counts as idle time; record ProfilerActivity.CPU and .CUDA"
     )
     return (Finding("lost-kernels", "warning", message, trace.source.path),)
 

@@ -18,7 +18,7 @@ from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, 
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.lost import lost
 from bubblescope.reconstruct.process import main_process
-from bubblescope.reconstruct.purposes import with_purposes
+from bubblescope.reconstruct.purposes import rings, with_purposes
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.sides import with_sides
 from bubblescope.reconstruct.units import NO_HOST, Units, gather, matching
@@ -40,9 +40,14 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     trace = main_process(plainly(trace))
     work, communication = _dated(*gather(trace))
     talk = describe(trace, communication)
-    sent, shared = talk.take(talk.between_stages), talk.take(~talk.between_stages)
+    between = talk.between_stages(trace.identity)
+    sent, shared = talk.take(between), talk.take(~between)
     optimizer = _optimizer(trace, work)
     ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
+    if how == "labels":
+        between[np.flatnonzero(between)[rings(sent, ranges, work)]] = False
+        talk = talk.told(talk.between_stages(trace.identity) & ~between, "cp")
+        sent, shared = talk.take(between), talk.take(~between)
     borders = np.sort(
         np.concatenate((sent.posted, _fences(trace), *([work.host[optimizer]] if how == "kernels" else [])))
     )
@@ -54,6 +59,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
     marks = _marks(trace, Units.concat((work, communication)), ranges, how, work.host[optimizer])
     step = steps.rows_at(marks, ranges.start)
+    whole = _one_step(trace, marks, how)
     numbered = actions.number(ranges, step)
     done, owned, asked, place = actions.build(numbered, step, work.take(~optimizer), shared.units)
     collectives = messages.collectives(shared, steps.rows_of(marks, shared.units), asked)
@@ -78,7 +84,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         calls=shared.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
-        findings=(*trace.findings, *untold, *lost(trace), *labels.unmatched(trace, options.labels)),
+        findings=(*trace.findings, *untold, *whole, *lost(trace), *labels.unmatched(trace, options.labels)),
     )
 
 
@@ -176,6 +182,18 @@ def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, opt
         return actions.torn(ranges, steps.rows_at(marks, ranges.start))
 
     return steps.find(trace, units, named_again, ranges.start, tear)
+
+
+def _one_step(trace: RankTrace, marks: steps.Marks, how: How) -> tuple[Finding, ...]:
+    """A warning where nothing marks steps, no name comes again, and so all is taken as one."""
+    marked = np.any(matching(trace.names, _FENCE)[trace.annotations.name])
+    if len(marks) != 1 or marked or how in {None, "labels"}:
+        return ()
+    message = (
+        "nothing tells where steps begin, so the recording is taken as one step; call profiler.step() after each, "
+        "or wrap each step in torch.profiler.record_function('ProfilerStep#<n>')"
+    )
+    return (Finding("steps-assumed", "warning", message, trace.source.path),)
 
 
 def _fences(trace: RankTrace) -> Times:

@@ -1,15 +1,14 @@
 """What groups without a description are for, told by when they communicate and how.
 
-Tensor, context and expert parallelism communicate in every forward, and what comes out of one layer goes
-into the next: all-reduces, reduce-scatters, all-to-alls. A sharded replica gathers its weights in every
-forward and scatters gradients in the backward, so that an all-gather alone says nothing of the stage.
-What only backwards ask for are gradients.
+Tensor, context and expert parallelism do the same in every forward and every backward, as what comes out
+of one layer goes into the next: all-reduces, all-to-alls, or gathers with scatters. A sharded replica
+gathers its weights in forwards and scatters gradients in backwards. What only backwards ask for are
+gradients; what only forwards ask for may be the mean of a loss, and says nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,15 +17,14 @@ from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.groups import Purpose, serves
 from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import Talk
-from bubblescope.reconstruct.ranges import NONE
-from bubblescope.reconstruct.units import NO_HOST
+from bubblescope.reconstruct.ranges import NONE, owners
+from bubblescope.reconstruct.units import NO_HOST, Units
 
-__all__ = ["with_purposes"]
+__all__ = ["rings", "with_purposes"]
 
 USUAL = 0.9
 """Share of a rank's forwards in which what belongs to the stage's own computation is found."""
 
-_OF_LAYERS = frozenset({"all_reduce", "reduce_scatter", "all_to_all"})
 _OF_GRADIENTS = frozenset({"all_reduce", "reduce_scatter"})
 
 
@@ -42,14 +40,30 @@ def with_purposes(shared: Talk, ranges: Ranges, borders: Times) -> Talk:
     if not len(ranges) or not np.any(open_[shared.row]):
         return shared
     action = _asked(shared.units.host, ranges, borders)
-    number = {call: i for i, call in enumerate(shared.calls)}
-    row = shared.row.copy()
     for mine in _groups(shared, open_[shared.row] & (action != NONE)):
         purpose = _purpose(shared, mine, action, ranges)
         if purpose is not None:
-            said = [replace(shared.calls[c], purpose=purpose) for c in shared.row[mine].tolist()]
-            row[mine] = [number.setdefault(call, len(number)) for call in said]
-    return replace(shared, calls=tuple(number), row=row)
+            shared = shared.told(mine, purpose)
+    return shared
+
+
+def rings(sent: Talk, ranges: Ranges, work: Units) -> Bools:
+    """Which sends and receives pass around a ring inside the actions, rather than between stages.
+
+    A pipeline's messages are posted before the first and behind the last kernel of an action. What is posted
+    between its kernels in nearly all forwards belongs to its layers (context parallelism).
+    """
+    inside = np.full(len(sent.row), NONE)
+    row = owners(ranges.start, ranges.end, work.host)
+    first, last = np.full(len(ranges), np.iinfo(np.int64).max), np.full(len(ranges), NO_HOST)
+    np.minimum.at(first, row[row >= 0], work.host[row >= 0])
+    np.maximum.at(last, row[row >= 0], work.host[row >= 0])
+    at = owners(ranges.start, ranges.end, sent.units.host)
+    held = (at >= 0) & (sent.units.host > first[at]) & (sent.units.host < last[at])
+    inside[held] = at[held]
+    forward = ranges.kind == Kind.F
+    ring: Bools = held & _usual(inside[held & forward[at]], forward) & bool(forward.any())
+    return ring
 
 
 def _asked(host: Times, ranges: Ranges, borders: Times) -> Ints:
@@ -69,12 +83,20 @@ def _groups(shared: Talk, asked: Bools) -> Iterator[Bools]:
 def _purpose(shared: Talk, mine: Bools, action: Ints, ranges: Ranges) -> Purpose | None:
     """What the collectives of a group are for, as far as the actions that asked for them tell."""
     forward = ranges.kind == Kind.F
+    backward = (ranges.kind == Kind.B) | (ranges.kind == Kind.I)
     in_forward = mine & forward[action]
     ops, others = ({shared.calls[c].op for c in shared.row[rows].tolist()} for rows in (in_forward, mine & ~in_forward))
     if not ops:
         return "dp" if others <= _OF_GRADIENTS else None
-    if len(np.unique(action[in_forward])) < USUAL * int(forward.sum()):
+    if not _usual(action[in_forward], forward):
         return None
-    if ops & _OF_LAYERS:
+    both = ops & others if backward.any() else ops
+    of_layers = bool(both & {"all_reduce", "all_to_all"}) or both >= {"all_gather", "reduce_scatter"}
+    if of_layers and _usual(action[mine & backward[action]], backward):
         return "ep" if ops == {"all_to_all"} else "tp"
-    return "dp" if ops == {"all_gather"} and "reduce_scatter" in others else None
+    return "dp" if not of_layers and "all_gather" in ops and "reduce_scatter" in others else None
+
+
+def _usual(action: Ints, of_kind: Bools) -> bool:
+    """Whether nearly all actions of a kind are among the given ones."""
+    return len(np.unique(action)) >= USUAL * int(of_kind.sum())

@@ -103,7 +103,7 @@ def test_announcements_of_shapes_are_no_messages():
             for i, (n, t) in enumerate(sizes)
         ]
         built = trace(rows)
-        return describe(built, gather(built)[1]).between_stages.tolist()
+        return describe(built, gather(built)[1]).between_stages(Identity()).tolist()
 
     assert between([(3, "Long"), (4_000_000, "BFloat16")]) == [False, True]
     assert between([(3, "Long"), (8, "Float")]) == [True, True]
