@@ -97,7 +97,11 @@ def ordinary(choose: Choose, **fixed: Any) -> Job:
         "compress": False,
         "seed": choose(range(1 << 16)),
     }
-    return _runnable(drawn | fixed)
+    job = _runnable(drawn | fixed)
+    if "kernel_names" not in fixed and kernels_only(job) and _splits(job):
+        # As a rule the kernels of the two gradients have names of their own.
+        job = replace(job, kernel_names=choose(("split", "split", "torch")))
+    return job
 
 
 def _shapes(schedule: str, fixed: dict[str, Any]) -> list[Shape]:
@@ -223,6 +227,11 @@ class Unknowable:
     spared: frozenset[str]
 
 
+def _splits(job: Job) -> bool:
+    """Whether its backwards are split."""
+    return Kind.W in job.kinds
+
+
 def _untold(job: Job) -> bool:
     return job.labels == "none"
 
@@ -256,6 +265,13 @@ UNKNOWABLE = (
         "a few forwards alone",
         "fewer than four stretches of kernels in all, and no other kind, are no pattern",
         lambda job: _untold(job) and not job.trains and job.v * job.m * job.steps < 4,
+        frozenset({"schedule", "m", "v", "bubble", "interval"}),
+    ),
+    Unknowable(
+        "split backwards of one kind of kernel",
+        "the kernels of input gradients and of weight gradients have the same names, so that two halves that follow "
+        "each other look like one backward, and two that do not like two",
+        lambda job: kernels_only(job) and job.kernel_names == "torch" and _splits(job),
         frozenset({"schedule", "m", "v", "bubble", "interval"}),
     ),
 )

@@ -57,7 +57,6 @@ def test_told_by_autograd(job):
     check(job)
 
 
-@TARGET
 @FEW
 @given(jobs(labels="none", autograd=False, missing=()))
 def test_told_by_kernels(job):
@@ -65,7 +64,6 @@ def test_told_by_kernels(job):
     check(job)
 
 
-@TARGET
 @FEW
 @given(jobs(labels="none"))
 def test_partial(job):

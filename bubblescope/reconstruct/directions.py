@@ -19,7 +19,7 @@ from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.strings import alike, grouped, turn
 from bubblescope.reconstruct.units import Units, matching
 
-__all__ = ["BACKWARD", "FORWARD", "directions"]
+__all__ = ["BACKWARD", "FORWARD", "directions", "filled"]
 
 FORWARD, BACKWARD = 0, 1
 
@@ -51,7 +51,7 @@ def directions(trace: RankTrace, work: Units, segment: Ints, step: Ints, *, trai
         told = _by_name(trace, work)
     if np.mean(told == BACKWARD) < _ENOUGH or np.mean(told == FORWARD) < _ENOUGH:
         told = _by_recurrence(work.name, segment, step, work.end - work.start, trains=trains)
-    return _smoothed(_filled(told, work.name, segment), segment)
+    return _smoothed(filled(told, work.name, segment), segment)
 
 
 def _smoothed(direction: Ints, segment: Ints) -> Ints:
@@ -159,7 +159,7 @@ def _stripped(name: Ints, low: int, high: int, opening: Ints) -> tuple[int, int]
     return (low, low) if high - low <= n // 10 else (low, high)
 
 
-def _filled(told: Ints, name: Ints, segment: Ints) -> Ints:
+def filled(told: Ints, name: Ints, segment: Ints) -> Ints:
     """Directions of all units: what is open goes with the known ones around it in its segment."""
     at = np.arange(len(told))
     known = told != NONE

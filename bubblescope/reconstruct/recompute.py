@@ -8,14 +8,17 @@ import numpy as np
 
 from bubblescope.model.columns import Ints, Times
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD
-from bubblescope.reconstruct.strings import alike, equal_parts, grouped, simple
+from bubblescope.reconstruct.strings import alike, equal_parts, grouped, parse, simple
 
-__all__ = ["runs", "with_recomputation"]
+__all__ = ["layers_again", "runs", "with_recomputation"]
 
 _SHORT = 0.6
 """Below this share of a forward a run of forward kernels inside a backward is a layer computed again."""
 
 _ALMOST_ALL = 0.9
+
+_LONGER = 1.5
+"""Below so many times a forward a run that begins with one holds no other."""
 
 _EVEN = 1.5
 """A backward takes as long as what is computed again or more, and twice as long as its forward: this lies between."""
@@ -28,12 +31,11 @@ def runs(direction: Ints, segment: Ints) -> Ints:
 
 
 def with_recomputation(direction: Ints, name: Ints, segment: Ints, took: Times) -> Ints:
-    """The same directions, with forwards that are run again as part of the backward behind them.
+    """The same directions, with whole forwards that are run again as part of the backward behind them.
 
-    Layers that are computed one by one stand between kernels of a backward. A whole forward stands before
-    each backward, and then there are twice as many forwards as backwards, or each is two forwards long.
+    One stands before each backward, and then there are twice as many forwards as backwards, or each is two
+    forwards long. Where weight gradients have a number of their own, BACKWARD is that of input gradients.
     """
-    direction = _inner(direction, segment)
     edges = runs(direction, segment)
     ahead = [
         (a, b)
@@ -51,7 +53,7 @@ def with_recomputation(direction: Ints, name: Ints, segment: Ints, took: Times) 
     if len(leaders) > 1 and all(alike(leader[-len(shortest) :], shortest) for leader in leaders):
         wholes = [*wholes, shortest]
     result = direction.copy()
-    ratio = took[direction == BACKWARD].sum() / max(1, took[direction == FORWARD].sum())
+    ratio = took[direction != FORWARD].sum() / max(1, took[direction == FORWARD].sum())
     for number, leader in enumerate(leaders):
         again = _computed_again(leader, wholes, ratio)
         for a, b in (ahead[i] for i in np.flatnonzero(group == number)):
@@ -60,8 +62,8 @@ def with_recomputation(direction: Ints, name: Ints, segment: Ints, took: Times) 
     return result
 
 
-def _inner(direction: Ints, segment: Ints) -> Ints:
-    """Short runs of forward kernels between backward ones of one segment go with these."""
+def layers_again(direction: Ints, segment: Ints) -> Ints:
+    """The same directions; layers that a backward runs again one by one stand between its kernels, and go with it."""
     edges = runs(direction, segment)
     first, last = edges[:-1], edges[1:]
     length, way, where = last - first, direction[first], segment[first]
@@ -88,12 +90,22 @@ def _all_preceded(edges: Ints, direction: Ints, name: Ints, preceded: set[int]) 
     return bool(np.mean(follows[np.isin(group, kinds)]) > _ALMOST_ALL)
 
 
+def _is_one(leader: Ints, whole: Ints) -> bool:
+    """Whether a run before a backward is one forward; where another stands alone, or several together.
+
+    The first kernels of the backward may be taken for its last.
+    """
+    n = len(whole)
+    opens = n <= len(leader) < _LONGER * n and alike(leader[:n], whole)
+    return opens or alike(leader, whole) or parse(whole, [leader]) is not None
+
+
 def _computed_again(leader: Ints, wholes: list[Ints], ratio: float) -> int:
     """How many kernels at the end of a run before a backward are the forward run again.
 
     `ratio` is the time of all backwards over that of all runs of forward kernels.
     """
-    if any(alike(leader, whole) for whole in wholes):
+    if any(_is_one(leader, whole) for whole in wholes):
         return len(leader)
     fitting = [len(whole) for whole in wholes if len(whole) < len(leader) and alike(leader[-len(whole) :], whole)]
     if fitting:

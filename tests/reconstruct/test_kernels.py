@@ -75,6 +75,54 @@ def test_weight_gradients_that_stand_apart_are_w():
     assert kinds("fxfx|fxfx|iyiywwwwfxfx|iyiywwww|iyiywwww#" * 2) == "FFIWFIWIW" * 2
 
 
+@pytest.mark.parametrize(
+    ("stage", "text"),
+    [
+        ("first and last stage", "F|F|FI|W|FI|WF|IW|FI|W|IW|IW#"),
+        ("two stages in the middle", "FF|FF|FF|IW|FI|WF|IW|FI|WF|IW|FI|WF|IWIIIIIWWWWW#"),
+        ("last of ZB-H1", "FI|FI|FI|WFI|W|WW#"),
+        ("weight gradients in pairs", "FI|FI|WW#"),
+        ("forwards in pairs", "FF|I|W|I|W|FF|I|W|I|W#"),
+        ("rank without weight gradients apart", "F|F|IW|F|IW|IW#"),
+    ],
+    ids=lambda value: value if "#" not in value else "",
+)
+def test_words_tell_split_backwards_where_messages_do_not(stage, text):
+    """Actions that follow each other without a message are cut by what their kernels do."""
+    assert stage
+    kernels = text.replace("F", "fgh").replace("I", "iyi").replace("W", "wvw")
+    expected = text.replace("|", "").replace("#", "")
+    assert kinds(kernels * 2).replace("IW", "B") == expected.replace("IW", "B") * 2
+
+
+def test_forwards_run_again_before_input_gradients_belong_to_these():
+    """On a rank that holds the first and the last stage, forwards stand alone, in front of others, and run again."""
+    assert kinds("fgh|fgh|fghfghiyi|ww|fgh|fghiyiww|fghiyiww|fghiyiww#" * 2) == "FFFIWFIWIWIW" * 2
+    assert kinds("fghfgh|fghfgh|fghiyiwwfghiyi|ww|fghiyiww|fghiyiww#" * 2) == "FFFFIWIWIWIW" * 2
+
+
+def test_forwards_before_input_gradients_are_no_recomputation_where_others_stand_alone():
+    """The last stage's input gradients follow its forwards directly, the first stage's follow a message."""
+    assert kinds("fgh|fgh|fghiyi|ww|fghiyi|ww|iyiww|iyiww#" * 2) == "FFFIWFIWIWIW" * 2
+
+
+def test_a_backward_whose_layers_take_turns_is_whole_beside_split_ones():
+    """It alternates layer by layer between input and weight gradients."""
+    text = "ffff|ffff|iwiwiwiw|ffff|iiii|ffff|iiii|wwww|iwiwiwiw|wwww#"
+    assert kinds(text * 2) == "FFBFIFIWBW" * 2
+
+
+def test_words_that_make_no_pipeline_give_no_actions():
+    """A weight gradient before its input gradient, and more input gradients than forwards."""
+    assert kinds("ff|ff|ww|ff|ii|ii|ww|ii|ww#" * 2) == ""
+    assert kinds("fgh|fgh|ii|ii|ii|ii|ww|ww|ww|ww#" * 2) == ""
+
+
+def test_halves_of_one_name_are_never_called_two_forwards():
+    """Where both gradients have the same kernels a forward of two layers is not cut to match their number."""
+    assert kinds("fxfxyzyz|fxfxyzyz|yzyz|fxfxyzyz|yzyz|yzyz#" * 2, named=False) == ""
+
+
 def test_a_message_inside_an_action_does_not_cut_it():
     """What stands whole more often is one action."""
     assert kinds("fgxh|fgxh|fgxh|ybyb|fg|xh|ybyb|ybyb|ybyb#" * 2, named=False) == "FFFBFBBB" * 2
