@@ -6,7 +6,7 @@ Clock 0 is the one that the others are compared with: its line is 0. Moments and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
@@ -38,10 +38,16 @@ USUAL = 20e-6
 """By how much clocks usually drift apart, where nothing tells."""
 
 ENOUGH = 5
-"""Ends of as many pairs tell how far they scatter."""
+"""Ends of as many links tell how far they scatter; fewer are taken to scatter by `TOLERANCE` at the least."""
+
+AGREEING = 2
+"""Ends of as many links have to agree before they bound a clock."""
 
 JITTER = 500.0
 """Nanoseconds by which ends that coincide differ at the least."""
+
+APART = 20e3
+"""Nanoseconds by which ends that coincide may differ every time, one way: a rank of a ring may always be the last."""
 
 ODD = 10.0
 """Standard deviations from the median at which ends do not belong together."""
@@ -184,6 +190,7 @@ class _System:
         ranges = {pair: (low - slack, high + slack) for pair, (low, high) in ranges.items()}
         near = self._coincident(ranges, slope)
         value = _middle(self._narrowed(ranges, near), self.start)
+        early, late = self._told(bands, near, early, late)
         first, last = value - slope * self.half, value + slope * self.half
         off = [early[0] - first, first + early[:, 0], late[0] - last, last + late[:, 0]]
         return Lines(
@@ -262,9 +269,32 @@ class _System:
             level = self.ends.value[rows] - (slope[j] - slope[i]) * self.ends.at[rows]
             low, high = ranges[i, j]
             scatter = _scatter(level)
-            if len(level) >= ENOUGH and 6 * scatter < high - low:
+            if 6 * scatter < high - low:
                 found[i, j] = min(max(float(np.median(level)), low), high), 5 * scatter / math.sqrt(len(level))
         return found
+
+    def _told(
+        self, bands: Bands, near: Collection[tuple[int, int]], early: Matrix, late: Matrix
+    ) -> tuple[Matrix, Matrix]:
+        """The bounds of all differences at both ends of the recording, with what ends that agree tell of them.
+
+        Cause and effect alone leave a clock the whole length of a collective. But its kernels end within microseconds
+        of each other, and so say more as soon as several agree. Those of a pair whose bounds contradict that do not.
+        """
+        bands = dict(bands)
+        for pair, rows in self.ends.pairs():
+            at, value = self.ends.at[rows], self.ends.value[rows]
+            if pair in near and len(at) >= AGREEING:
+                room = max(APART, 5 * _scatter(value - _rise(at, value)[0] * at))
+                told = Band.between(
+                    Side.of(*_with(bands[pair].below, at, value - room)),
+                    Side.of(*_with(bands[pair].above, at, -value - room)),
+                )
+                bands[pair] = told if told.slack <= TOLERANCE else bands[pair]
+        found = [loosened(self._reach(bands, late=late)) for late in (False, True)]
+        if max(slack for _, slack in found) > TOLERANCE:
+            return early, late
+        return found[0][0], found[1][0]
 
     def _narrowed(self, ranges: Ranges, near: Mapping[tuple[int, int], tuple[float, float]]) -> Matrix:
         """The tightest bounds, those of pairs whose ends coincide brought as near to that as all of them allow."""
@@ -277,6 +307,13 @@ class _System:
             if np.min(np.diagonal(closed(found))) >= 0:
                 return equalized(found)
         return equalized(self._matrix(ranges))
+
+
+def _with(side: Side, at: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """The points of a side and more of them, in order of time."""
+    at, value = np.append(side.at, at), np.append(side.value, value)
+    order = np.lexsort((value, at))
+    return at[order], value[order]
 
 
 def odd(ends: Edges) -> Bools:
@@ -292,7 +329,9 @@ def odd(ends: Edges) -> Bools:
 
 
 def _scatter(level: Floats) -> float:
-    """By how much values differ from their median: the standard deviation, if they are normal."""
+    """By how much values differ from their median: the standard deviation, if they are normal; their range, if few."""
+    if len(level) < ENOUGH:
+        return max(float(np.ptp(level)), TOLERANCE)
     return max(1.4826 * float(np.median(np.abs(level - np.median(level)))), JITTER)
 
 
