@@ -104,12 +104,16 @@ def _begin(timeline: RankTimeline) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Bounds(Columns):
-    """Bounds of two clocks: at the moment `at`, `target` has to be set forward by `value` more than `source`."""
+    """Bounds of two clocks: at the moment `at`, `target` has to be set forward by `value` more than `source`.
+
+    `lasted` is how long the interval took whose end is the effect.
+    """
 
     source: Ints = column(np.int32)
     target: Ints = column(np.int32)
     at: Times = column(np.int64)
     value: Times = column(np.int64)
+    lasted: Times = column(np.int64)
 
 
 def _bounds(clocks: _Clocks, links: Links, add: Times) -> _Bounds:
@@ -117,8 +121,10 @@ def _bounds(clocks: _Clocks, links: Links, add: Times) -> _Bounds:
     first, second = clocks.of(links.first), clocks.of(links.second)
     sent, received = links.start_first + add[first], links.end_second + add[second]
     asked, gone = links.start_second + add[second], links.end_first + add[first]
-    forth = _Bounds(first, second, sent + (received - sent) // 2, sent - received)
-    back = _Bounds(second, first, asked + (gone - asked) // 2, asked - gone)
+    forth = _Bounds(
+        first, second, sent + (received - sent) // 2, sent - received, links.end_second - links.start_second
+    )
+    back = _Bounds(second, first, asked + (gone - asked) // 2, asked - gone, links.end_first - links.start_first)
     return _Bounds.concat([forth, back.take(links.both)])
 
 
@@ -227,8 +233,8 @@ def _placed(timelines: Mapping[int, RankTimeline], clocks: _Clocks, links: Links
 
 def _edges(bounds: _Bounds, member: Ints, middle: int) -> Edges:
     """The bounds by the places of their clocks in the group, at moments that count from its middle."""
-    moments, values = (bounds.at - middle).astype(np.float64), bounds.value.astype(np.float64)
-    return Edges(member[bounds.source], member[bounds.target], moments, values)
+    moments, *values = (of.astype(np.float64) for of in (bounds.at - middle, bounds.value, bounds.lasted))
+    return Edges(member[bounds.source], member[bounds.target], moments, *values)
 
 
 def _ends(clocks: _Clocks, links: Links, near: Times) -> _Bounds:
@@ -238,7 +244,8 @@ def _ends(clocks: _Clocks, links: Links, near: Times) -> _Bounds:
     one, other = links.end_first + near[first], links.end_second + near[second]
     swap = first > second
     value = np.where(swap, other - one, one - other)
-    return _Bounds(np.minimum(first, second), np.maximum(first, second), one + (other - one) // 2, value)
+    lasted = links.end_second - links.start_second
+    return _Bounds(np.minimum(first, second), np.maximum(first, second), one + (other - one) // 2, value, lasted)
 
 
 def _assembled(clocks: _Clocks, links: Links, placed: list[_Placed]) -> ClockFit:

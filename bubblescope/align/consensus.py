@@ -14,6 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from bubblescope.align.bounds import STEEPEST, Band, Floats, Side, agreeing, closed, equalized, loosened
+from bubblescope.align.waited import Waits, likely
 from bubblescope.model.columns import Bools, Columns, Ints, column
 
 __all__ = ["TOLERANCE", "Edges", "Lines", "odd", "settle"]
@@ -64,13 +65,15 @@ Ranges = Mapping[tuple[int, int], tuple[float, float]]
 class Edges(Columns):
     """Bounds: the line of clock `target` is at least `value` above that of `source` at the moment `at`.
 
-    Of pairs whose ends coincide: it is about `value` above.
+    `lasted` is how long the interval took whose end makes the bound. Of pairs whose ends coincide: the line is about
+    `value` above.
     """
 
     source: Ints = column(np.int32)
     target: Ints = column(np.int32)
     at: Floats = column(np.float64)
     value: Floats = column(np.float64)
+    lasted: Floats = column(np.float64)
 
     def ordered(self) -> Edges:
         """The same rows by source, target and moment."""
@@ -110,15 +113,15 @@ def settle(bounds: Edges, ends: Edges, start: Floats, half: float) -> Lines:
         return Lines(value=np.zeros(1), slope=np.zeros(1), error=np.zeros(1), slack=0.0, coincident=False)
     bounds, ends = bounds.ordered(), ends.ordered()
     groups = dict(bounds.pairs())
-    system = _System(
-        len(start), start, max(half, 1.0), ends, {pair: rows.stop - rows.start for pair, rows in groups.items()}
-    )
     keep = np.ones(len(bounds), dtype=np.bool_)
     bands = _bands(bounds, groups, keep)
     for pair in [pair for pair, band in bands.items() if band.slack > TOLERANCE]:
         rows, back = groups[pair], groups[pair[::-1]]
         keep[rows], keep[back] = agreeing((bounds.at[rows], bounds.value[rows]), (bounds.at[back], -bounds.value[back]))
     bands = bands if np.all(keep) else _bands(bounds, groups, keep)
+    counts = {pair: rows.stop - rows.start for pair, rows in groups.items()}
+    waits = _waits(bounds, groups, bands, keep)
+    system = _System(len(start), start, max(half, 1.0), ends, counts, waits)
     lines = system.solved(bands)
     return lines if lines.slack <= TOLERANCE else _relieved(bounds, groups, keep, system, bands)
 
@@ -159,6 +162,20 @@ def _bands(bounds: Edges, groups: Mapping[tuple[int, int], slice], keep: Bools) 
     return found
 
 
+def _waits(
+    bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, keep: Bools
+) -> dict[tuple[int, int], Waits]:
+    """On which ways of each pair somebody waited, by the bounds that stay."""
+
+    def levels(pair: tuple[int, int], slope: float) -> tuple[Floats, Floats]:
+        rows = groups.get(pair, slice(0, 0))
+        return (bounds.value[rows] - slope * bounds.at[rows])[keep[rows]], bounds.lasted[rows][keep[rows]]
+
+    return {
+        (i, j): Waits.of(levels((i, j), band.middle), levels((j, i), -band.middle)) for (i, j), band in bands.items()
+    }
+
+
 def _loose(bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, share: float) -> Bools:
     """All rows but a share of the tightest of each pair, compared along its middle line."""
     keep = np.ones(len(bounds), dtype=np.bool_)
@@ -181,6 +198,7 @@ class _System:
     half: float
     ends: Edges
     counts: Mapping[tuple[int, int], int]
+    waits: Mapping[tuple[int, int], Waits]
 
     def solved(self, bands: Bands) -> Lines:
         """The lines, and how far off they may be."""
@@ -189,7 +207,7 @@ class _System:
         slope, ranges, slack = self._sloped(bands, early, late)
         ranges = {pair: (low - slack, high + slack) for pair, (low, high) in ranges.items()}
         near = self._coincident(ranges, slope)
-        value = _middle(self._narrowed(ranges, near), self.start)
+        value = _middle(self._narrowed(ranges, dict(likely(ranges, self.waits, self.start)) | near), self.start)
         early, late = self._told(bands, near, early, late)
         first, last = value - slope * self.half, value + slope * self.half
         off = [early[0] - first, first + early[:, 0], late[0] - last, last + late[:, 0]]
@@ -297,7 +315,7 @@ class _System:
         return found[0][0], found[1][0]
 
     def _narrowed(self, ranges: Ranges, near: Mapping[tuple[int, int], tuple[float, float]]) -> Matrix:
-        """The tightest bounds, those of pairs whose ends coincide brought as near to that as all of them allow."""
+        """The tightest bounds, those of pairs of which more is told brought as near to that as all of them allow."""
         for width in [2.0**power for power in range(16)] if near else []:
             narrow = dict(ranges)
             for pair, (value, room) in near.items():
