@@ -254,11 +254,14 @@ def _assembled(clocks: _Clocks, links: Links, placed: list[_Placed]) -> ClockFit
     count = len(clocks.start)
     offset, slope = np.zeros(count, dtype=np.int64), np.zeros(count)
     error: list[int | None] = [None] * count
+    lowest = np.unique(clocks.number, return_index=True)[1]
+    tied = np.zeros(count, dtype=np.int64)
     for found in placed:
         own, lines = found.group.clocks, found.lines
         value = (lines.value + lines.slope * float(origin - found.middle)) / (1 + lines.slope)
         offset[own] = found.group.near + np.rint(value).astype(np.int64)
         slope[own] = lines.slope
+        tied[own] = clocks.ranks[lowest[own[0]]]
         if len(own) > 1 or found is placed[0]:
             for clock, off in zip(own, lines.error.tolist(), strict=True):
                 known = math.isfinite(off)
@@ -266,14 +269,16 @@ def _assembled(clocks: _Clocks, links: Links, placed: list[_Placed]) -> ClockFit
     linked = [clock for found in placed if len(found.group.clocks) > 1 for clock in found.group.clocks]
     bounds = [error[clock] for clock in linked] if linked or count > 1 else [0]
     stated = [off for off in bounds if off is not None]
+    apart = any(len(found.group.clocks) > 1 for found in placed[1:])
     of = dict(zip(clocks.ranks.tolist(), clocks.number.tolist(), strict=True))
     fitted = ClockFit(
         method=_method(clocks, placed),
         offsets={rank: int(offset[clock]) for rank, clock in of.items()},
         drift_ppm={rank: float(slope[clock]) * 1e6 for rank, clock in of.items()},
         origin=origin,
-        error=max(stated) if stated and len(stated) == len(bounds) else None,
+        error=max(stated) if stated and len(stated) == len(bounds) and not apart else None,
         errors={rank: error[clock] for rank, clock in of.items()},
+        tied={rank: int(tied[clock]) for rank, clock in of.items()},
     )
     return replace(fitted, violations=_violations(fitted, links))
 
