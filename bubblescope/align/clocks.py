@@ -104,12 +104,16 @@ def _begin(timeline: RankTimeline) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Bounds(Columns):
-    """Bounds of two clocks: at the moment `at`, `target` has to be set forward by `value` more than `source`."""
+    """Bounds of two clocks: at the moment `at`, `target` has to be set forward by `value` more than `source`.
+
+    `lasted` is how long the interval took whose end is the effect.
+    """
 
     source: Ints = column(np.int32)
     target: Ints = column(np.int32)
     at: Times = column(np.int64)
     value: Times = column(np.int64)
+    lasted: Times = column(np.int64)
 
 
 def _bounds(clocks: _Clocks, links: Links, add: Times) -> _Bounds:
@@ -117,8 +121,10 @@ def _bounds(clocks: _Clocks, links: Links, add: Times) -> _Bounds:
     first, second = clocks.of(links.first), clocks.of(links.second)
     sent, received = links.start_first + add[first], links.end_second + add[second]
     asked, gone = links.start_second + add[second], links.end_first + add[first]
-    forth = _Bounds(first, second, sent + (received - sent) // 2, sent - received)
-    back = _Bounds(second, first, asked + (gone - asked) // 2, asked - gone)
+    forth = _Bounds(
+        first, second, sent + (received - sent) // 2, sent - received, links.end_second - links.start_second
+    )
+    back = _Bounds(second, first, asked + (gone - asked) // 2, asked - gone, links.end_first - links.start_first)
     return _Bounds.concat([forth, back.take(links.both)])
 
 
@@ -227,8 +233,8 @@ def _placed(timelines: Mapping[int, RankTimeline], clocks: _Clocks, links: Links
 
 def _edges(bounds: _Bounds, member: Ints, middle: int) -> Edges:
     """The bounds by the places of their clocks in the group, at moments that count from its middle."""
-    moments, values = (bounds.at - middle).astype(np.float64), bounds.value.astype(np.float64)
-    return Edges(member[bounds.source], member[bounds.target], moments, values)
+    moments, *values = (of.astype(np.float64) for of in (bounds.at - middle, bounds.value, bounds.lasted))
+    return Edges(member[bounds.source], member[bounds.target], moments, *values)
 
 
 def _ends(clocks: _Clocks, links: Links, near: Times) -> _Bounds:
@@ -238,7 +244,8 @@ def _ends(clocks: _Clocks, links: Links, near: Times) -> _Bounds:
     one, other = links.end_first + near[first], links.end_second + near[second]
     swap = first > second
     value = np.where(swap, other - one, one - other)
-    return _Bounds(np.minimum(first, second), np.maximum(first, second), one + (other - one) // 2, value)
+    lasted = links.end_second - links.start_second
+    return _Bounds(np.minimum(first, second), np.maximum(first, second), one + (other - one) // 2, value, lasted)
 
 
 def _assembled(clocks: _Clocks, links: Links, placed: list[_Placed]) -> ClockFit:
@@ -247,11 +254,14 @@ def _assembled(clocks: _Clocks, links: Links, placed: list[_Placed]) -> ClockFit
     count = len(clocks.start)
     offset, slope = np.zeros(count, dtype=np.int64), np.zeros(count)
     error: list[int | None] = [None] * count
+    lowest = np.unique(clocks.number, return_index=True)[1]
+    tied = np.zeros(count, dtype=np.int64)
     for found in placed:
         own, lines = found.group.clocks, found.lines
         value = (lines.value + lines.slope * float(origin - found.middle)) / (1 + lines.slope)
         offset[own] = found.group.near + np.rint(value).astype(np.int64)
         slope[own] = lines.slope
+        tied[own] = clocks.ranks[lowest[own[0]]]
         if len(own) > 1 or found is placed[0]:
             for clock, off in zip(own, lines.error.tolist(), strict=True):
                 known = math.isfinite(off)
@@ -259,14 +269,16 @@ def _assembled(clocks: _Clocks, links: Links, placed: list[_Placed]) -> ClockFit
     linked = [clock for found in placed if len(found.group.clocks) > 1 for clock in found.group.clocks]
     bounds = [error[clock] for clock in linked] if linked or count > 1 else [0]
     stated = [off for off in bounds if off is not None]
+    apart = any(len(found.group.clocks) > 1 for found in placed[1:])
     of = dict(zip(clocks.ranks.tolist(), clocks.number.tolist(), strict=True))
     fitted = ClockFit(
         method=_method(clocks, placed),
         offsets={rank: int(offset[clock]) for rank, clock in of.items()},
         drift_ppm={rank: float(slope[clock]) * 1e6 for rank, clock in of.items()},
         origin=origin,
-        error=max(stated) if stated and len(stated) == len(bounds) else None,
+        error=max(stated) if stated and len(stated) == len(bounds) and not apart else None,
         errors={rank: error[clock] for rank, clock in of.items()},
+        tied={rank: int(tied[clock]) for rank, clock in of.items()},
     )
     return replace(fitted, violations=_violations(fitted, links))
 

@@ -6,7 +6,7 @@ Clock 0 is the one that the others are compared with: its line is 0. Moments and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
@@ -14,6 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from bubblescope.align.bounds import STEEPEST, Band, Floats, Side, agreeing, closed, equalized, loosened
+from bubblescope.align.waited import Waits, likely
 from bubblescope.model.columns import Bools, Columns, Ints, column
 
 __all__ = ["TOLERANCE", "Edges", "Lines", "odd", "settle"]
@@ -38,10 +39,16 @@ USUAL = 20e-6
 """By how much clocks usually drift apart, where nothing tells."""
 
 ENOUGH = 5
-"""Ends of as many pairs tell how far they scatter."""
+"""Ends of as many links tell how far they scatter; fewer are taken to scatter by `TOLERANCE` at the least."""
+
+AGREEING = 2
+"""Ends of as many links have to agree before they bound a clock."""
 
 JITTER = 500.0
 """Nanoseconds by which ends that coincide differ at the least."""
+
+APART = 20e3
+"""Nanoseconds by which ends that coincide may differ every time, one way: a rank of a ring may always be the last."""
 
 ODD = 10.0
 """Standard deviations from the median at which ends do not belong together."""
@@ -58,13 +65,15 @@ Ranges = Mapping[tuple[int, int], tuple[float, float]]
 class Edges(Columns):
     """Bounds: the line of clock `target` is at least `value` above that of `source` at the moment `at`.
 
-    Of pairs whose ends coincide: it is about `value` above.
+    `lasted` is how long the interval took whose end makes the bound. Of pairs whose ends coincide: the line is about
+    `value` above.
     """
 
     source: Ints = column(np.int32)
     target: Ints = column(np.int32)
     at: Floats = column(np.float64)
     value: Floats = column(np.float64)
+    lasted: Floats = column(np.float64)
 
     def ordered(self) -> Edges:
         """The same rows by source, target and moment."""
@@ -104,15 +113,15 @@ def settle(bounds: Edges, ends: Edges, start: Floats, half: float) -> Lines:
         return Lines(value=np.zeros(1), slope=np.zeros(1), error=np.zeros(1), slack=0.0, coincident=False)
     bounds, ends = bounds.ordered(), ends.ordered()
     groups = dict(bounds.pairs())
-    system = _System(
-        len(start), start, max(half, 1.0), ends, {pair: rows.stop - rows.start for pair, rows in groups.items()}
-    )
     keep = np.ones(len(bounds), dtype=np.bool_)
     bands = _bands(bounds, groups, keep)
     for pair in [pair for pair, band in bands.items() if band.slack > TOLERANCE]:
         rows, back = groups[pair], groups[pair[::-1]]
         keep[rows], keep[back] = agreeing((bounds.at[rows], bounds.value[rows]), (bounds.at[back], -bounds.value[back]))
     bands = bands if np.all(keep) else _bands(bounds, groups, keep)
+    counts = {pair: rows.stop - rows.start for pair, rows in groups.items()}
+    waits = _waits(bounds, groups, bands, keep)
+    system = _System(len(start), start, max(half, 1.0), ends, counts, waits)
     lines = system.solved(bands)
     return lines if lines.slack <= TOLERANCE else _relieved(bounds, groups, keep, system, bands)
 
@@ -153,6 +162,20 @@ def _bands(bounds: Edges, groups: Mapping[tuple[int, int], slice], keep: Bools) 
     return found
 
 
+def _waits(
+    bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, keep: Bools
+) -> dict[tuple[int, int], Waits]:
+    """On which ways of each pair somebody waited, by the bounds that stay."""
+
+    def levels(pair: tuple[int, int], slope: float) -> tuple[Floats, Floats]:
+        rows = groups.get(pair, slice(0, 0))
+        return (bounds.value[rows] - slope * bounds.at[rows])[keep[rows]], bounds.lasted[rows][keep[rows]]
+
+    return {
+        (i, j): Waits.of(levels((i, j), band.middle), levels((j, i), -band.middle)) for (i, j), band in bands.items()
+    }
+
+
 def _loose(bounds: Edges, groups: Mapping[tuple[int, int], slice], bands: Bands, share: float) -> Bools:
     """All rows but a share of the tightest of each pair, compared along its middle line."""
     keep = np.ones(len(bounds), dtype=np.bool_)
@@ -175,6 +198,7 @@ class _System:
     half: float
     ends: Edges
     counts: Mapping[tuple[int, int], int]
+    waits: Mapping[tuple[int, int], Waits]
 
     def solved(self, bands: Bands) -> Lines:
         """The lines, and how far off they may be."""
@@ -183,7 +207,8 @@ class _System:
         slope, ranges, slack = self._sloped(bands, early, late)
         ranges = {pair: (low - slack, high + slack) for pair, (low, high) in ranges.items()}
         near = self._coincident(ranges, slope)
-        value = _middle(self._narrowed(ranges, near), self.start)
+        value = _middle(self._narrowed(ranges, dict(likely(ranges, self.waits, self.start)) | near), self.start)
+        early, late = self._told(bands, near, early, late)
         first, last = value - slope * self.half, value + slope * self.half
         off = [early[0] - first, first + early[:, 0], late[0] - last, last + late[:, 0]]
         return Lines(
@@ -262,12 +287,35 @@ class _System:
             level = self.ends.value[rows] - (slope[j] - slope[i]) * self.ends.at[rows]
             low, high = ranges[i, j]
             scatter = _scatter(level)
-            if len(level) >= ENOUGH and 6 * scatter < high - low:
+            if 6 * scatter < high - low:
                 found[i, j] = min(max(float(np.median(level)), low), high), 5 * scatter / math.sqrt(len(level))
         return found
 
+    def _told(
+        self, bands: Bands, near: Collection[tuple[int, int]], early: Matrix, late: Matrix
+    ) -> tuple[Matrix, Matrix]:
+        """The bounds of all differences at both ends of the recording, with what ends that agree tell of them.
+
+        Cause and effect alone leave a clock the whole length of a collective. But its kernels end within microseconds
+        of each other, and so say more as soon as several agree. Those of a pair whose bounds contradict that do not.
+        """
+        bands = dict(bands)
+        for pair, rows in self.ends.pairs():
+            at, value = self.ends.at[rows], self.ends.value[rows]
+            if pair in near and len(at) >= AGREEING:
+                room = max(APART, 5 * _scatter(value - _rise(at, value)[0] * at))
+                told = Band.between(
+                    Side.of(*_with(bands[pair].below, at, value - room)),
+                    Side.of(*_with(bands[pair].above, at, -value - room)),
+                )
+                bands[pair] = told if told.slack <= TOLERANCE else bands[pair]
+        found = [loosened(self._reach(bands, late=late)) for late in (False, True)]
+        if max(slack for _, slack in found) > TOLERANCE:
+            return early, late
+        return found[0][0], found[1][0]
+
     def _narrowed(self, ranges: Ranges, near: Mapping[tuple[int, int], tuple[float, float]]) -> Matrix:
-        """The tightest bounds, those of pairs whose ends coincide brought as near to that as all of them allow."""
+        """The tightest bounds, those of pairs of which more is told brought as near to that as all of them allow."""
         for width in [2.0**power for power in range(16)] if near else []:
             narrow = dict(ranges)
             for pair, (value, room) in near.items():
@@ -277,6 +325,13 @@ class _System:
             if np.min(np.diagonal(closed(found))) >= 0:
                 return equalized(found)
         return equalized(self._matrix(ranges))
+
+
+def _with(side: Side, at: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """The points of a side and more of them, in order of time."""
+    at, value = np.append(side.at, at), np.append(side.value, value)
+    order = np.lexsort((value, at))
+    return at[order], value[order]
 
 
 def odd(ends: Edges) -> Bools:
@@ -292,7 +347,9 @@ def odd(ends: Edges) -> Bools:
 
 
 def _scatter(level: Floats) -> float:
-    """By how much values differ from their median: the standard deviation, if they are normal."""
+    """By how much values differ from their median: the standard deviation, if they are normal; their range, if few."""
+    if len(level) < ENOUGH:
+        return max(float(np.ptp(level)), TOLERANCE)
     return max(1.4826 * float(np.median(np.abs(level - np.median(level)))), JITTER)
 
 

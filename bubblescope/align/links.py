@@ -31,30 +31,47 @@ def links(timelines: Timelines, matches: Mapping[int, Match]) -> Links:
 
 def _messages(timelines: Timelines, matches: Mapping[int, Match]) -> Iterator[Links]:
     """A link for every receive whose send was found."""
+    rows = {
+        rank: np.flatnonzero((match.partner >= 0) & (timelines[rank].messages.direction == Messages.RECV))
+        for rank, match in matches.items()
+    }
+    whole = _whole(timelines, matches, rows)
     for rank, match in matches.items():
-        here = timelines[rank]
-        for partner in np.unique(match.partner[match.partner >= 0]).tolist():
-            there = timelines[partner]
-            rows = np.flatnonzero((match.partner == partner) & (here.messages.direction == Messages.RECV))
-            sent, received = there.messages.take(match.row[rows]), here.messages.take(rows)
-            alone = _alone(there.messages)[match.row[rows]] & _alone(here.messages)[rows]
+        here, partners = timelines[rank], match.partner[rows[rank]]
+        for partner in np.unique(partners).tolist():
+            there, mine = timelines[partner], rows[rank][partners == partner]
+            sent, received = there.messages.take(match.row[mine]), here.messages.take(mine)
             yield Links(
-                first=np.full(len(rows), partner),
-                second=np.full(len(rows), rank),
+                first=np.full(len(mine), partner),
+                second=np.full(len(mine), rank),
                 start_first=sent.start,
                 end_first=sent.end,
                 start_second=received.start,
                 end_second=received.end,
-                both=np.zeros(len(rows), bool),
-                together=alone & here.on_gpu & there.on_gpu,
+                both=np.zeros(len(mine), bool),
+                together=whole[rank][partners == partner] & (here.on_gpu and there.on_gpu),
             )
 
 
-def _alone(messages: Messages) -> Bools:
-    """Which halves have a kernel to themselves."""
-    count = np.bincount(messages.kernel, minlength=1)
-    alone: Bools = count[messages.kernel] == 1
-    return alone
+def _whole(timelines: Timelines, matches: Mapping[int, Match], rows: Mapping[int, Ints]) -> dict[int, Bools]:
+    """Of every receive, whether its kernel and that of its send hold the same messages, and no other."""
+    held = {rank: np.bincount(timeline.messages.kernel, minlength=1) for rank, timeline in timelines.items()}
+    base = dict(zip(held, np.cumsum([0, *map(len, held.values())]).tolist(), strict=False))
+    ends = [np.empty((0, 2), np.int64), *(_kernels(timelines, base, rank, matches[rank], rows[rank]) for rank in rows)]
+    pairs, place, shared = np.unique(np.concatenate(ends), axis=0, return_inverse=True, return_counts=True)
+    count = np.concatenate([*held.values(), [0]])
+    whole = np.all(count[pairs] == shared[:, None], axis=1)[place.ravel()]
+    limits = np.cumsum([len(mine) for mine in rows.values()])[:-1]
+    return dict(zip(rows, np.split(whole, limits), strict=True)) if rows else {}
+
+
+def _kernels(timelines: Timelines, base: Mapping[int, int], rank: int, match: Match, rows: Ints) -> Ints:
+    """Numbers of the kernels of both ends of some receives, the lower first: those of a rank begin at its base."""
+    own, far = base[rank] + timelines[rank].messages.kernel[rows], np.zeros(len(rows), np.int64)
+    for partner in np.unique(match.partner[rows]).tolist():
+        theirs = match.partner[rows] == partner
+        far[theirs] = base[partner] + timelines[partner].messages.kernel[match.row[rows[theirs]]]
+    return np.sort(np.stack([own, far], axis=1), axis=1)
 
 
 def _collectives(timelines: Timelines) -> Links:

@@ -155,6 +155,8 @@ def _doubt(clock: ClockFit, first: int, last: int) -> int | None:
     """Nanoseconds by which moments of two ranks may be wrong against each other."""
     if first == last:
         return 0
+    if clock.tied.get(first) != clock.tied.get(last):
+        return None
     errors = [clock.errors.get(rank, 0) for rank in (first, last)]
     known = [error for error in errors if error is not None]
     return sum(known) if len(known) == len(errors) else None

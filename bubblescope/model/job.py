@@ -54,9 +54,10 @@ class ClockFit:
         drift_ppm: by how much more to add a second of the job's clock from then on, in microseconds; absent is 0.
         origin: moment on the job's clock.
         error: the largest of `errors` over the ranks that exchange anything with another clock; None where nothing
-            bounds one of them.
+            bounds one of them against the others.
         errors: nanoseconds by which each rank may be off at any moment of its steps, either way, against the lowest
             rank that links connect it with; None where nothing bounds it.
+        tied: the lowest rank that links connect each rank with; absent is itself. Of others its `errors` tell nothing.
         violations: pairs of intervals that contradict the order of cause and effect on the job's clock.
     """
 
@@ -66,6 +67,7 @@ class ClockFit:
     origin: int = 0
     error: int | None = None
     errors: Mapping[int, int | None] = field(default_factory=dict)
+    tied: Mapping[int, int] = field(default_factory=dict)
     violations: int = 0
 
     def corrected(self, rank: int, times: Times) -> Times:

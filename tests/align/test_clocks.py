@@ -217,6 +217,24 @@ def test_files_are_not_exact(late, count):
     assert found.violations == count
 
 
+def test_a_clock_stays_where_the_tight_way_puts_it():
+    """One receive waited and took 30 us after its send; nobody waited for what comes back, 20 ms late."""
+    there = [link(0, 1, at, at + 30 * US, at - MS, at + 30 * US) for at in range(0, 100 * MS, 10 * MS)]
+    back = [link(1, 0, at, at + 20 * MS, at + 20 * MS, at + 20 * MS + 30 * US) for at in range(0, 100 * MS, 10 * MS)]
+    found = fit({0: timeline(0), 1: timeline(1)}, shifted(Links.concat([*there, *back]), 1, 3 * MS))
+    assert found.offsets[1] == pytest.approx(-3 * MS, abs=10 * US)
+    assert found.errors[1] >= 20 * MS
+
+
+@pytest.mark.parametrize(("shown", "kept"), [(0, 0), (3 * MS, 0), (-14 * MS, 4 * MS)])
+def test_recorded_clocks_count_where_no_way_is_tight(shown, kept):
+    """10 ms each way and nobody waited: the recorded clock if it is possible, else the nearest that is."""
+    ways = [link(a, b, 0, 10 * MS, 10 * MS - 9 * US, 10 * MS) for a, b in ((0, 1), (1, 0))]
+    found = fit({0: timeline(0), 1: timeline(1)}, shifted(Links.concat(ways), 1, shown))
+    assert found.offsets[1] == pytest.approx(kept, abs=200 * US)
+    assert found.errors[1] >= 10 * MS
+
+
 def test_drift_is_found():
     """A clock that runs 20 ppm fast is slowed down by as much."""
     found = fitted(chain(World(skew=[0, MS], drift=[0, 20.0], seconds=30)))
@@ -369,6 +387,42 @@ def test_messages_whose_kernels_end_together():
     found = fitted(world)
     assert found.method == "p2p"
     assert world.off(found)[1] < 5 * US
+
+
+@pytest.mark.parametrize(("count", "error"), [(1, 4 * MS), (2, 30 * US), (4, 30 * US)])
+def test_few_ends_place_a_clock_and_those_that_agree_bound_it(count, error):
+    """Collectives of 4 ms that end together: one places the clock, with all their length as error, two bound it."""
+    at = [100 * MS * i for i in range(count)]
+    calls = [link(0, 1, t, t + 4 * MS, t, t + 4 * MS + i * US, both=True, together=True) for i, t in enumerate(at)]
+    found = fit({0: timeline(0), 1: timeline(1)}, shifted(Links.concat(calls), 1, 2 * MS))
+    assert found.offsets[1] == pytest.approx(-2 * MS, abs=5 * US)
+    assert found.errors[1] == pytest.approx(error, rel=0.3)
+
+
+def test_few_ends_that_disagree_bound_nothing():
+    """Two collectives whose ends are 1 ms apart: the error is that of cause and effect."""
+    calls = [
+        link(0, 1, t, t + 4 * MS, t, t + 4 * MS + by, both=True, together=True) for t, by in ((0, 0), (SECOND, MS))
+    ]
+    found = fit({0: timeline(0), 1: timeline(1)}, Links.concat(calls))
+    assert found.errors[1] > 3 * MS
+
+
+def test_ends_bound_what_messages_leave_open():
+    """Messages of one way only have an error where the ends of their kernels agree."""
+    sends = [link(0, 1, t, t + 50 * US, t - MS, t + 50 * US, together=True) for t in range(0, 60 * MS, 10 * MS)]
+    found = fit({0: timeline(0), 1: timeline(1)}, Links.concat(sends))
+    assert found.offsets[1] == pytest.approx(0, abs=5 * US)
+    assert found.error == pytest.approx(20 * US, rel=0.5)
+
+
+def test_groups_that_are_not_tied_have_no_common_error():
+    """Two pairs of hosts with nothing between them: each is known by itself, all together are not."""
+    pairs = [link(a, b, 0, 40 * US, 20 * US, 50 * US, both=True) for a, b in ((0, 1), (2, 3))]
+    found = fit({rank: timeline(rank) for rank in range(4)}, Links.concat(pairs))
+    assert found.error is None
+    assert found.errors[3] == pytest.approx(35 * US, rel=0.01)
+    assert found.tied == {0: 0, 1: 0, 2: 2, 3: 2}
 
 
 def test_times_since_the_epoch_are_exact():

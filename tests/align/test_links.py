@@ -1,0 +1,56 @@
+"""What bounds the clocks of two ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bubblescope.align.links import links
+from bubblescope.model.job import Match
+from tests.building import timeline
+
+
+def between(mine: list[int], theirs: list[int], *, on_gpu=True) -> list[bool]:
+    """Which messages are `together` of two that ranks 0 and 1 exchange, a way each, by the kernels that hold them.
+
+    Any further kernels hold messages of which the other half was not found.
+    """
+    ranks = {}
+    for rank, kernels in ((0, mine), (1, theirs)):
+        ways = ["send", "recv"] if rank == 0 else ["recv", "send"]
+        more = ["send"] * (len(kernels) - 2)
+        rows = [(f"{way} {1 - rank} 0F{i}", 10 * i, 10 * i + 9) for i, way in enumerate(ways + more)]
+        built = timeline(rank, messages=rows)
+        ranks[rank] = replace(built, on_gpu=on_gpu, messages=built.messages.replace(kernel=np.array(kernels)))
+    matches = {rank: _matched(1 - rank, len(ranks[rank].messages)) for rank in ranks}
+    found = links(ranks, matches)
+    return found.together[np.argsort(found.first)].tolist()
+
+
+def _matched(partner: int, count: int) -> Match:
+    """The first two messages of each rank are the halves of each other's."""
+    known = np.arange(count) < 2
+    return Match(np.full(count, -1), np.where(known, partner, -1), np.where(known, np.arange(count), -1))
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "together"),
+    [
+        ([0, 1], [0, 1], [True, True]),
+        ([0, 0], [0, 0], [True, True]),
+        ([0, 0], [0, 1], [False, False]),
+        ([0, 0, 0], [0, 0], [False, False]),
+        ([0, 1, 1], [0, 1], [True, False]),
+    ],
+    ids=["apart", "fused on both sides", "fused on one side", "a third message", "a third in one of two"],
+)
+def test_kernels_that_hold_the_same_messages_end_together(mine, theirs, together):
+    """Both ends of a message end together if neither kernel holds a message that the other does not."""
+    assert between(mine, theirs) == together
+
+
+def test_nothing_ends_together_on_a_cpu():
+    """Halves of gloo end when somebody asks."""
+    assert between([0, 1], [0, 1], on_gpu=False) == [False, False]
