@@ -133,10 +133,12 @@ def _talked(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
     """
     if seen.messages is None:
         return True
-    last = max(max(stages) for stages in placement)
-    out = [a.stage + (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W]
-    into = [a.stage - (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W]
-    sends, receives = ([0 <= s <= last and s not in placement[at] for s in stages] for stages in (out, into))
+    last, held = max(max(stages) for stages in placement), {(a.stage, a.microbatch) for a in order}
+    out, into = (
+        [(a.stage + (way if a.kind == Kind.F else -way), a.microbatch) for a in order if a.kind != Kind.W]
+        for way in (1, -1)
+    )
+    sends, receives = ([0 <= end[0] <= last and end not in held for end in ends] for ends in (out, into))
     leading = sum(sends[: next((i for i, a in enumerate(order) if a.kind != Kind.F), len(order))])
     early, *total = seen.messages
     round_ = len(placement[at]) > 1 and placement == loop(len(placement), len(placement[at]))
