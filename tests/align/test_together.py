@@ -71,9 +71,10 @@ def test_steps_go_by_their_number():
     """Recordings may begin at different steps."""
     first = rank(0, calls=made(PAIR, step=1), steps=steps(3))
     second = rank(1, calls=made(PAIR, step=0), steps=steps(3)[1:])
-    outside = rank(0, calls=made(PAIR, step=-1)), rank(1, calls=made(PAIR, step=-1))
+    outside = [rank(r, calls=made(PAIR, step=-1), steps=steps(1)) for r in PAIR]
     assert list(whole_collectives({0: first, 1: second})) == [[(0, 0), (1, 0)]]
     assert list(whole_collectives(dict(enumerate(outside)))) == [[(0, 0), (1, 0)]]
+    assert list(whole_collectives({0: outside[0], 1: rank(1, calls=made(PAIR), steps=steps(1))})) == []
 
 
 @given(st.lists(st.lists(st.sampled_from([(0, 1), (1, 2), (0, 1, 2)]), max_size=6), min_size=3, max_size=3))
