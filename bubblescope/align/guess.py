@@ -34,7 +34,7 @@ _Shown = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
-    """What fits: the orders of all positions, or none where other sizes do too; `chunks` is the least v above 1."""
+    """What fits: the orders of the recorded positions, or none where others do too; `chunks` is the least v above 1."""
 
     chunks: int
     told: Mapping[int, Told]
@@ -67,9 +67,11 @@ def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
     several = [(shape, orders) for shape, orders, chunked in hits if chunked]
     if not several:
         return None
-    sizes = {(shape.v, shape.m) for shape, _ in several}
-    alone = len(sizes) == 1 and all(chunked for _, _, chunked in hits)
-    return Guess(min(v for v, _ in sizes), several[0][1] if alone else {})
+    first = several[0][1]
+    alone = all(orders == first for _, orders, _ in hits)
+    return Guess(
+        min(shape.v for shape, _ in several), {at: _told(order) for at, order in first.items()} if alone else {}
+    )
 
 
 def _usual(timeline: RankTimeline) -> _Seen:
@@ -92,8 +94,8 @@ def _usual(timeline: RankTimeline) -> _Seen:
     return _Seen(shown, linked, forwards, messages.most_common(1)[0][0] if messages and clear else None)
 
 
-def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[tuple[Shape, dict[int, Told], bool]]:
-    """Every schedule and size that shows what was seen: with its orders, and whether a rank holds several stages.
+def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[tuple[Shape, dict[int, Order], bool]]:
+    """Every order and size that shows what was seen: its part there, and whether a rank holds several stages.
 
     Those with one stage a rank are only tried where others fit.
     """
@@ -110,8 +112,7 @@ def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[tuple[Sh
                 for orders in _orders(family, shape):
                     if all(_fits(each, orders(at), placement, at) for at, each in seen.items()):
                         found |= chunked
-                        yield shape, {at: _told(orders(at)) for at in range(p)}, chunked
-                        break
+                        yield shape, {at: orders(at) for at in seen}, chunked
 
 
 def _orders(family: Family, shape: Shape) -> Iterator[OrderOf]:
@@ -133,10 +134,12 @@ def _talked(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
     """
     if seen.messages is None:
         return True
-    last = max(max(stages) for stages in placement)
-    out = [a.stage + (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W]
-    into = [a.stage - (1 if a.kind == Kind.F else -1) for a in order if a.kind != Kind.W]
-    sends, receives = ([0 <= s <= last and s not in placement[at] for s in stages] for stages in (out, into))
+    last, held = max(max(stages) for stages in placement), {(a.stage, a.microbatch) for a in order}
+    out, into = (
+        [(a.stage + (way if a.kind == Kind.F else -way), a.microbatch) for a in order if a.kind != Kind.W]
+        for way in (1, -1)
+    )
+    sends, receives = ([0 <= end[0] <= last and end not in held for end in ends] for ends in (out, into))
     leading = sum(sends[: next((i for i, a in enumerate(order) if a.kind != Kind.F), len(order))])
     early, *total = seen.messages
     round_ = len(placement[at]) > 1 and placement == loop(len(placement), len(placement[at]))

@@ -147,6 +147,39 @@ def test_sends_and_receives_are_split_by_their_other_half():
     assert row.bytes is None
 
 
+F_ACTIONS = ([("0F0", 0, 4), ("0F1", 4, 8)], [("1F0", 20, 30), ("1F1", 30, 40)])
+
+
+def fused(number, messages, sizes, kernels):
+    """A rank with two forwards whose messages have sizes and share kernels."""
+    built = rank(number, F_ACTIONS[number], messages=messages)
+    return dataclasses.replace(built, messages=built.messages.replace(bytes=sizes, kernel=kernels))
+
+
+def test_a_kernel_that_holds_several_halves_is_one_call():
+    """It counts once, moves once the last of the other halves is there, and carries the bytes of all."""
+    send = fused(0, [("send 1 0F0", 4, 20), ("send 1 0F1", 4, 20)], [100, 50], [0, 0])
+    receive = fused(1, [("recv 0 1F0", 2, 12), ("recv 0 1F1", 12, 18)], [100, 50], [0, 1])
+    row = rows(send, receive, pipelines=[[[0], [1]]])["pp", "send_recv"]
+    assert row.calls == (1 + 2) / 2
+    assert row.total_ns == (16 + 10 + 6) // 2
+    # The sender's kernel lasts from 4 to 20: the second receive comes at 12, and the later one is over at 18.
+    assert row.transfer_ns == (6 + 8 + 6) // 2
+    assert row.bytes == 150
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_kernel_of_which_one_half_is_unknown_is_unsplit(lost):
+    """A half without a partner, or of unknown size, leaves the whole kernel without one."""
+    send = fused(0, [("send 1 0F0", 4, 20), ("send 1 0F1", 4, 20)], [-1 if k == lost else 50 for k in range(2)], [0, 0])
+    both = [("recv 0 1F0", 2, 12), ("recv 0 1F1", 12, 18)]
+    receive = fused(1, both, [50, 50], [0, 1])
+    row = rows(send, receive, pipelines=[[[0], [1]]])["pp", "send_recv"]
+    assert (row.bytes, row.transfer_ns) == (None, (6 + 8 + 6) // 2)
+    receive = fused(1, both[1 - lost : 2 - lost], [50], [0])
+    assert rows(send, receive, pipelines=[[[0], [1]]])["pp", "send_recv"].transfer_ns is None
+
+
 def test_a_message_whose_other_half_is_missing_leaves_them_unsplit():
     """Rank 0 was not recorded."""
     one = rank(1, [("1F0", 10, 20), ("1B0", 20, 30)], messages=[("recv 0 1F0", 0, 10)])

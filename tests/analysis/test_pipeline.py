@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bubblescope.analysis.pipeline import pipeline_steps
 from bubblescope.analysis.ranks import views
 from bubblescope.model.actions import Action
-from tests.analysis.jobs import RANK_0, RANK_1, again, hidden, job, one_f_one_b, rank, report, shifted, steps
+from bubblescope.model.job import ClockFit
+from tests.analysis.jobs import RANK_0, RANK_1, again, hidden, job, one_f_one_b, rank, report, shifted, steps, without
 
 
 def only(of, step=0):
@@ -152,3 +155,96 @@ def test_a_step_of_nothing_has_no_pipeline():
     """No rank ran an action in it."""
     of = job(rank(0, steps=steps(1)), rank(1, steps=steps(1)))
     assert pipeline_steps(of, views(of), 0) == []
+
+
+def clocked(of, **errors):
+    """The job with clocks that may be off by so much: `r0=5` is rank 0 by 5."""
+    offsets = dict.fromkeys(of.timelines, 0)
+    return replace(of, clock=ClockFit(method="p2p", offsets=offsets, errors={int(r[1:]): e for r, e in errors.items()}))
+
+
+SPLIT = job(rank(0, SPLIT_0), rank(1, SPLIT_1))
+"""A window of 60 from rank 0 to rank 1, of which rank 0 works 30 in 50 and rank 1 all 35 in 50."""
+
+
+def test_a_window_on_one_clock_is_beyond_doubt():
+    """Where a rank has both ends its own clock measures the window, however little is known of the others."""
+    found = only(clocked(one_f_one_b(), r0=7, r1=None))
+    assert (found.doubt, found.window_bounds) == (0, (90, 90))
+    assert found.bounds == pytest.approx((1 / 3, 1 / 3))
+    late = job(rank(0, SPLIT_0), rank(1, [("1F0", 10, 20)]))
+    assert only(clocked(late, r0=7, r1=9)).doubt == 0  # with a W, but rank 0 has both ends of it
+
+
+@pytest.mark.parametrize(
+    ("errors", "doubt"),
+    [({}, 0), ({"r0": 3}, 3), ({"r1": 4}, 4), ({"r0": 3, "r1": 4}, 7), ({"r0": 3, "r1": None}, None)],
+    ids=str,
+)
+def test_the_errors_of_both_ends_add_up(errors, doubt):
+    """A window between two clocks is as doubtful as both together, and nobody knows how much if one has no bound."""
+    assert only(clocked(SPLIT, **errors)).doubt == doubt
+
+
+@pytest.mark.parametrize(
+    ("errors", "bounds"),
+    [
+        ({"r0": 3, "r1": 4}, (53, 67)),
+        ({"r0": 30, "r1": 4}, (50, 94)),
+        ({"r0": None}, (50, 60)),
+    ],
+    ids=["both ways", "no shorter than a rank's own span", "unknown"],
+)
+def test_the_window_that_clocks_leave_open(errors, bounds):
+    """It is shorter or longer by the doubt, but holds each rank; without a bound it may be as long as the step."""
+    found = only(clocked(SPLIT, **errors))
+    assert found.window_bounds == bounds
+    useful = (30 + 35) / 2
+    assert found.bounds == pytest.approx((1 - useful / bounds[0], 1 - useful / bounds[1]))
+    assert found.bounds[0] <= found.bubble <= found.bounds[1]
+
+
+def test_the_step_bounds_a_window_that_nothing_else_does():
+    """With clocks that nothing ties together, or a stage unseen, the window may be as long as the step is."""
+    of = job(rank(0, SPLIT_0, steps=[(0, 0, 200)]), rank(1, SPLIT_1, steps=[(0, 0, 150)]))
+    assert only(clocked(of, r0=None)).window_bounds == (50, 200)
+    assert only(clocked(of, r0=3, r1=4)).window_bounds == (53, 67)
+    assert only(clocked(hidden(of, 0), r1=4)).window_bounds == (50, 150)
+
+
+def test_the_report_holds_the_interval():
+    """Lower and upper are the bounds of the bubble, about what was measured."""
+    bubble = report(clocked(SPLIT, r0=3, r1=4)).bubble
+    useful = (30 + 35) / 2
+    assert (bubble.lower, bubble.measured, bubble.upper) == pytest.approx(
+        (1 - useful / 53, 1 - useful / 60, 1 - useful / 67)
+    )
+
+
+def replayed(*ranks):
+    """The orders that are replayed, in short."""
+    found = only(job(*ranks))
+    assert set(found.durations()) == {action for order in found.replayed.values() for action in order}
+    return {at: " ".join(map(str, order)) for at, order in found.replayed.items()}, found.durations()
+
+
+def test_empty_input_gradients_of_stage_0_are_replayed():
+    """Each stands before its weight gradient and takes no time, where other stages split their backwards."""
+    orders, lengths = replayed(rank(0, without(SPLIT_0, "0I0")), rank(1, SPLIT_1))
+    assert orders == {0: "0F0 0I0 0W0", 1: "1F0 1I0 1W0"}
+    assert lengths[Action.parse("0I0")] == 0
+    assert lengths[Action.parse("0W0")] == 10
+
+
+def test_input_gradients_that_were_seen_stay():
+    """Where stage 0 has its own, or only in some micro-batches, none is there twice."""
+    assert replayed(rank(0, SPLIT_0), rank(1, SPLIT_1))[0] == {0: "0F0 0I0 0W0", 1: "1F0 1I0 1W0"}
+    rows = [("0F0", 0, 10), ("0F1", 10, 20), ("0I1", 30, 40), ("0W0", 40, 50), ("0W1", 50, 60)]
+    assert replayed(rank(0, rows), rank(1, SPLIT_1))[0][0] == "0F0 0F1 0I1 0I0 0W0 0W1"
+
+
+def test_no_other_stage_lacks_an_input_gradient():
+    """A weight gradient alone on a later stage lost its I, and where nobody splits nothing is added."""
+    lost = [("1F0", 10, 20), ("1W0", 45, 60)]
+    assert replayed(rank(0, SPLIT_0), rank(1, lost))[0][1] == "1F0 1W0"
+    assert replayed(rank(0, without(SPLIT_0, "0I0")), rank(1, lost))[0][0] == "0F0 0W0"

@@ -260,6 +260,96 @@ def test_a_stretch_with_two_forwards_is_left_as_it_is():
     assert [b[:3] for b in found if b[0] == "F"] == [("F", 0, 19), ("F", 30, 49)]
 
 
+def test_a_node_shared_by_split_backwards():
+    """Each input and each weight gradient comes to the shared node, too: it is the others that tell its forward."""
+    calls = [(3, 2, 1), (5, 4, 1), (7, 6, 1)] * 2
+    built = [forward(0, 1, 2, 3), forward(40, 4, 5), forward(70, 6, 7),
+             [backward(100 + 40 * i, *numbers) for i, numbers in enumerate(calls)]]  # fmt: skip
+    found = blocks_of(built, cuts=[35, 65, *range(95, 300, 40)])
+    assert [b[:3] for b in found[:3]] == [("F", 0, 29), ("F", 40, 59), ("F", 70, 89)]
+    assert [(b[0], b[3]) for b in found[3:]] == [("I", 0), ("I", 1), ("I", 2), ("W", 0), ("W", 1), ("W", 2)]
+
+
+@pytest.mark.parametrize("cuts", [(), (45,)], ids=["no messages", "messages"])
+def test_a_weight_gradient_begins_where_the_numbers_rise(cuts):
+    """Its first node may be one that the input gradient left out: the rise before the second visit is the border."""
+    built = [forward(0, 1, 2, 3, 4), backward(50, 3, 2, 1, 4, 3, 2, 1)]
+    assert blocks_of(built, cuts=cuts) == [("F", 0, 39, 0), ("I", 50, 79, 0), ("W", 80, 119, 0)]
+
+
+def test_an_input_gradient_right_behind_a_weight_gradient():
+    """Numbers that go on falling into another forward, to which a later call comes again, are its input gradient."""
+    built = [
+        forward(0, 1, 2), forward(30, 3, 4), backward(60, 4, 3), forward(80, 5, 6), backward(100, 4, 3, 2, 1),
+        forward(140, 7, 8), backward(160, 2, 1), backward(180, 6, 5), backward(200, 8, 7),
+    ]  # fmt: skip
+    assert blocks_of(built) == [
+        ("F", 0, 19, 0), ("F", 30, 49, 1), ("I", 60, 79, 1), ("F", 80, 99, 2), ("W", 100, 119, 1), ("I", 120, 139, 0),
+        ("F", 140, 159, 3), ("W", 160, 179, 0), ("B", 180, 199, 2), ("B", 200, 219, 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cuts", [(), (45, 75)], ids=["no messages", "messages"])
+def test_a_node_that_only_weight_gradients_come_to(cuts):
+    """The first layer needs no input gradient: what its weight gradient visits once and nobody else does is its own."""
+    built = [forward(0, 0, 1, 2), backward(50, 2, 1), backward(80, 2, 1, 0)]
+    assert blocks_of(built, cuts=cuts) == [("F", 0, 29, 0), ("I", 50, 69, 0), ("W", 80, 109, 0)]
+
+
+def test_a_forward_between_parts_backwards_whose_numbers_fall():
+    """A thread that ran a forward in between runs another call, even where the numbers go on falling."""
+    built = [forward(0, 1, 2), forward(30, 3, 4), backward(60, 4, 3), forward(80, 5, 6), backward(100, 2, 1),
+             backward(120, 6, 5)]  # fmt: skip
+    assert blocks_of(built) == [
+        ("F", 0, 19, 0), ("F", 30, 49, 1), ("B", 60, 79, 1), ("F", 80, 99, 2), ("B", 100, 119, 0), ("B", 120, 139, 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cuts", [(), (25,)], ids=["no messages", "messages"])
+def test_several_operators_of_a_node_are_one_visit(cuts):
+    """What a node runs in a row, without an operator around it, does not make the call come to it again."""
+    assert blocks_of(forward(0, 1, 2), backward(30, 2, 2, 1, 1), cuts=cuts) == [("F", 0, 19, 0), ("B", 30, 69, 0)]
+
+
+def test_a_shared_node_is_no_second_visit():
+    """A full backward of two calls, each of which comes to the node that all micro-batches share, is still one."""
+    built = [forward(0, 1, 2, 3), forward(40, 4, 5, 6, 7), forward(90, 8, 9), backward(120, 3, 2, 1),
+             backward(160, 7, 5, 1), backward(200, 6, 4, 1), backward(240, 9, 8, 1)]  # fmt: skip
+    assert blocks_of(built, cuts=[35, 85, 115, 155, 195, 235])[3:] == [
+        ("B", 120, 149, 0), ("B", 160, 229, 1), ("B", 240, 269, 2),
+    ]  # fmt: skip
+
+
+ALONE = [forward(0, 1, 2), forward(30, 3, 4), backward(60, 4, 3), backward(90, 2, 1)]
+"""Two forwards with a message between them, and their backwards."""
+
+
+def turned(*rows, cuts):
+    """Kind, start and end of what follows `ALONE`."""
+    return [block[:3] for block in blocks_of(ALONE, *rows, cuts=[25, 55, 85, 115, *cuts])[4:]]
+
+
+def test_forwards_without_a_message_between_are_parted_where_a_pipeline_turns():
+    """Two forwards stand alone elsewhere, and some backward goes through one of them: all such stretches are cut."""
+    apart = [forward(120, 5, 6, 7, 8), backward(170, 8, 7), forward(200, 9, 10), backward(230, 6, 5),
+             backward(260, 10, 9)]  # fmt: skip
+    assert turned(apart, cuts=[165, 195, 225, 255]) == [
+        ("F", 120, 139), ("F", 140, 159), ("B", 170, 189), ("F", 200, 219), ("B", 230, 249), ("B", 260, 279),
+    ]  # fmt: skip
+    at_once = [forward(290, 11, 12, 13, 14), backward(340, 14, 13, 12, 11)]
+    assert turned(apart, at_once, cuts=[165, 195, 225, 255, 285, 335])[6:] == [
+        ("F", 290, 309), ("F", 310, 329), ("B", 340, 359), ("B", 360, 379),
+    ]  # fmt: skip
+
+
+def test_a_stage_of_twice_the_layers_does_not_turn():
+    """No backward goes through half of it; that weight gradients are taken half by half says nothing."""
+    deep = forward(120, 5, 6, 7, 8)
+    assert turned(deep, backward(170, 8, 7, 6, 5), cuts=[165]) == [("F", 120, 159), ("B", 170, 209)]
+    split = [deep, backward(170, 8, 7, 6, 5), backward(220, 8, 7), backward(250, 6, 5)]
+    assert turned(split, cuts=[165, 215, 245]) == [("F", 120, 159), ("I", 170, 209), ("W", 220, 269)]
+
+
 def test_annotations_are_no_operators():
     """Only operators make blocks."""
     assert blocks_of(note(GRADIENT, 0, 10), forward(20, 1)) == []

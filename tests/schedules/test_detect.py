@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -537,3 +538,74 @@ def test_variants_that_cannot_matter_are_not_built(held):
     verdict = detect(found, shape, [replace(interleaved, variants=variants)])
     assert len(asked) == 1
     assert (verdict.best is None) == (held is not None)
+
+
+def split_up(orders: Orders, *, apart: bool = False) -> Orders:
+    """The orders with every backward as an I and a W, one behind the other, or `apart` by the action that follows."""
+    found = {}
+    for rank, actions in orders.items():
+        parts, put_off = [], []
+        for a in actions:
+            parts += [a._replace(kind=Kind.I)] if a.kind == Kind.B else [a]
+            parts += put_off if apart else []
+            put_off = [a._replace(kind=Kind.W)] if a.kind == Kind.B else []
+            parts += [] if apart else put_off
+        found[rank] = (*parts, *(put_off if apart else ()))
+    return found
+
+
+@pytest.mark.parametrize("name", ["gpipe", "interleaved-1f1b", "looped-bfs"])
+def test_backwards_of_two_calls_are_taken_for_one(name):
+    """Where each I is followed by its own W and no split schedule fits, the order is that of whole backwards."""
+    shape = Shape(4, 8, find(name).chunks)
+    orders = find(name).orders(shape)
+    verdict = detect(split_up(orders), shape)
+    assert verdict.best is not None
+    assert (verdict.best.family.name, verdict.best.confidence, verdict.best.expected) == (name, 1, orders)
+
+
+def test_backwards_in_one_are_only_a_second_guess():
+    """Two calls that something else stands between are two, and an order that is not right even so has no name."""
+    shape = Shape(4, 8)
+    orders = find("gpipe").orders(shape)
+    apart = detect(split_up(orders, apart=True), shape)
+    assert apart.best is None or apart.best.family.name != "gpipe"
+    less = {rank: actions[:-2] if rank == 1 else actions for rank, actions in split_up(orders).items()}
+    assert detect(less, shape).best is None
+
+
+@pytest.mark.parametrize("name", ["zb-h1", "zb-v"])
+def test_a_split_order_keeps_its_name(name):
+    """What fits as it is is not joined, though some weight gradients follow their input gradients directly."""
+    shape = Shape(4, 8, find(name).chunks)
+    orders = find(name).orders(shape)
+    assert any(b == a._replace(kind=Kind.W) for o in orders.values() for a, b in pairwise(o) if a.kind == Kind.I)
+    assert detect(orders, shape).best.expected == orders
+
+
+def test_a_split_order_may_show_whole_backwards():
+    """An I that its own W follows directly may show as one backward, of one micro-batch and not of the next."""
+    shape = Shape(4, 8)
+    orders = find("zb-h1").orders(shape)
+    whole_ones = {}
+    for rank, actions in orders.items():
+        pairs = [(a, b) for a, b in pairwise(actions) if a.kind == Kind.I and b == a._replace(kind=Kind.W)][::2]
+        joined = {weight: weight._replace(kind=Kind.B) for _, weight in pairs}
+        whole_ones[rank] = tuple(joined.get(a, a) for a in actions if a not in {first for first, _ in pairs})
+    assert whole_ones != orders
+    verdict = detect(whole_ones, shape)
+    assert (verdict.best.family.name, verdict.best.confidence, verdict.best.expected) == ("zb-h1", 1, whole_ones)
+
+
+def test_all_of_the_first_stages_backward_is_its_weight_gradient():
+    """Stage 0 has no I, so that its W may show as a whole backward, some of them or all."""
+    shape = Shape(4, 8)
+    orders = find("zb-h1").orders(shape)
+    for those in ({0, 3, 7}, set(range(8))):
+        first = tuple(
+            a._replace(kind=Kind.B) if a.kind == Kind.W and a.microbatch in those else a
+            for a in orders[0] if a.kind != Kind.I
+        )  # fmt: skip
+        verdict = detect(orders | {0: first}, shape)
+        assert (verdict.best.family.name, verdict.best.confidence) == ("zb-h1", 1)
+        assert verdict.best.expected == orders | {0: first}

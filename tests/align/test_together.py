@@ -1,0 +1,89 @@
+"""Collectives of several ranks that are one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bubblescope.align.together import whole_collectives
+from tests.analysis.jobs import call, rank, steps
+
+
+def whole(*ranks):
+    """The members of every whole collective; each rank is a list of its calls."""
+    built = {r: rank(r, calls=calls, steps=steps(3)) for r, calls in enumerate(ranks)}
+    return list(whole_collectives(built))
+
+
+def made(*groups, op="all_reduce", step=0):
+    """A call for each group: a tuple of its ranks, or its name where these are unknown."""
+    said = [{"group": g} if isinstance(g, str) else {"ranks": g} for g in groups]
+    return [call("", 10 * i, 10 * i + 5, op=op, step=step, **each) for i, each in enumerate(said)]
+
+
+PAIR = (0, 1)
+
+
+def test_the_same_place_in_the_order_is_the_same_call():
+    """The k-th call of a group on one rank belongs to the k-th on the other, whatever stands between."""
+    assert whole(made(PAIR, (0, 2), PAIR), made(PAIR, PAIR)) == [[(0, 0), (1, 0)], [(0, 2), (1, 1)]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [made((0, 2)), made(PAIR, op="all_gather"), made(PAIR, step=1), made("tp"), []],
+    ids=["group", "operation", "step", "no ranks", "nothing"],
+)
+def test_what_differs_is_another_call(other):
+    """Group, operation and step must be the same."""
+    assert whole(made(PAIR), other) == []
+
+
+def test_a_group_is_known_by_its_ranks():
+    """Where all its ranks are told, what each of them calls it is not asked."""
+    named = [[call("", 0, 5, ranks=PAIR, group=name)] for name in ("7", "8")]
+    assert whole(*named) == [[(0, 0), (1, 0)]]
+
+
+def test_a_member_that_was_not_recorded_leaves_none():
+    """Whether it was the last to join nobody knows."""
+    assert whole(made((0, 1, 2)), made((0, 1, 2))) == []
+
+
+def test_a_call_that_one_member_lacks_is_left_out():
+    """Rank 1 made one call fewer: the first ones still belong together."""
+    assert whole(made(PAIR, PAIR), made(PAIR)) == [[(0, 0), (1, 0)]]
+
+
+def test_unknown_members_are_all_ranks():
+    """A group that has a name only is taken for that of all recorded ranks, and is whole if each made the call."""
+    assert whole(made("a", "b"), made("b", "a"), made("b")) == [[(0, 1), (1, 0), (2, 0)]]
+
+
+def test_alone_nobody_is_together():
+    """A group of one rank, or a job of which one was recorded, bounds no clock."""
+    assert whole(made((0,)), made((1,))) == []
+    assert whole(made("a")) == []
+
+
+def test_steps_go_by_their_number():
+    """Recordings may begin at different steps."""
+    first = rank(0, calls=made(PAIR, step=1), steps=steps(3))
+    second = rank(1, calls=made(PAIR, step=0), steps=steps(3)[1:])
+    outside = [rank(r, calls=made(PAIR, step=-1), steps=steps(1)) for r in PAIR]
+    assert list(whole_collectives({0: first, 1: second})) == [[(0, 0), (1, 0)]]
+    assert list(whole_collectives(dict(enumerate(outside)))) == [[(0, 0), (1, 0)]]
+    assert list(whole_collectives({0: outside[0], 1: rank(1, calls=made(PAIR), steps=steps(1))})) == []
+
+
+@given(st.lists(st.lists(st.sampled_from([(0, 1), (1, 2), (0, 1, 2)]), max_size=6), min_size=3, max_size=3))
+def test_members_are_those_of_the_group(groups):
+    """Every member is named once, each of the group's ranks is there, and no call is of two collectives."""
+    ranks = [[g for g in mine if r in g] for r, mine in enumerate(groups)]
+    found = whole(*(made(*mine) for mine in ranks))
+    assert all(tuple(sorted(r for r, _ in members)) == ranks[members[0][0]][members[0][1]] for members in found)
+    used = [member for members in found for member in members]
+    assert len(set(used)) == len(used)
+    fewest = {g: min(ranks[r].count(g) for r in g) for mine in ranks for g in mine}
+    assert len(found) == sum(fewest.values())
