@@ -90,7 +90,7 @@ class Spans:
 
     def moved(self, move: Callable[[Times], Times]) -> Spans:
         """The same set on another clock; `move` turns moments of this one into moments of that, in their order."""
-        return Spans(move(self.start), move(self.end))
+        return Spans.of(move(self.start), move(self.end))
 
     def self_check(self) -> None:
         """Raise ValueError unless sorted, disjoint and without empty intervals."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 
 import orjson
@@ -9,7 +10,10 @@ import pytest
 
 from bubblescope.emit import Job, write
 from bubblescope.engine import analyze
+from bubblescope.model.job import ClockFit
 from bubblescope.model.options import Options
+from tests.analysis.jobs import hidden, job, one_f_one_b, rank
+from tests.analysis.jobs import report as reported
 
 SMALL = {"schedule": "1f1b", "p": 2, "m": 4, "steps": 2, "labels": "pp", "p2p_ns": 200_000}
 
@@ -114,3 +118,47 @@ def test_a_first_stage_without_backward_keeps_its_window(tmp_path):
     bubble = analyze([str(tmp_path)]).report.bubble
     assert 0 < bubble.measured < 1
     assert bubble.measured == pytest.approx(bubble.replay, abs=0.01)
+
+
+SPLIT = job(
+    rank(0, [("0F0", 0, 1000), ("0I0", 3000, 4000), ("0W0", 4000, 5000)]),
+    rank(1, [("1F0", 1000, 2000), ("1I0", 2000, 3000), ("1W0", 4500, 6000)]),
+)
+"""A window of 6000 from a moment of rank 0 to one of rank 1."""
+
+
+def said(of, errors, error=None):
+    """What is said of clocks that may be off by so much each, all of them by `error`."""
+    clock = ClockFit(method="p2p", offsets=dict.fromkeys(of.timelines, 0), errors=errors, error=error)
+    found = reported(dataclasses.replace(of, clock=clock)).quality
+    return [f.message for f in found.findings if f.code == "clock-uncertain"]
+
+
+@pytest.mark.parametrize(
+    ("errors", "error", "warned"),
+    [
+        ({0: 30, 1: 30}, 30, False),
+        ({0: 30, 1: 31}, 31, True),
+        ({0: 0, 1: 0}, 60, False),
+        ({0: 0, 1: 0}, 61, True),
+        ({}, None, False),
+    ],
+    ids=["window good", "window bad", "others good", "others bad", "one clock"],
+)
+def test_clocks_known_to_less_than_a_hundredth_of_the_window_are_said(errors, error, warned):
+    """It is the window itself that may be blurred, by both of its ends, or waiting against transfer anywhere."""
+    found = said(SPLIT, errors, error)
+    assert len(found) == warned
+    assert all("are only known to 6.1e-05 ms, against a window of 0.006 ms" in message for message in found)
+
+
+def test_clocks_that_nothing_ties_together_are_said():
+    """A window between two such clocks is as right as the hosts' time service; on one clock it is sure."""
+    (message,) = said(SPLIT, {0: 0, 1: None})
+    assert "ties the clocks of the hosts together" in message
+    assert said(one_f_one_b(), {0: 0, 1: None}) == []
+
+
+def test_a_pipeline_with_a_stage_unseen_says_nothing_of_clocks():
+    """Its bubble is an interval anyway."""
+    assert said(hidden(SPLIT, 0), {1: None}, 5000) == []

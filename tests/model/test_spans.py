@@ -114,6 +114,21 @@ def test_shifted(intervals, offset):
     assert seen(moved, offset) == instants(intervals)
 
 
+@settings(deadline=None)
+@given(pairs, st.sampled_from([-0.4, -1e-3, 1e-3, 0.4]))
+@example([(6, 7)], -0.4)
+@example([(4, 6), (7, 9)], -0.4)
+def test_a_clock_that_runs_slow_leaves_a_sound_set(intervals, drift):
+    """Moments that fall together on the other clock leave no empty interval, and none that touches the next."""
+
+    def move(times):
+        return times + np.rint(times * drift).astype(np.int64)
+
+    one = spans(intervals)
+    moved = one.moved(move)
+    assert seen(moved) == instants(zip(move(one.start).tolist(), move(one.end).tolist(), strict=True))
+
+
 def test_empty():
     """The empty set has no time and is neutral everywhere."""
     nothing, some = Spans.empty(), spans([(1, 4), (6, 8)])
