@@ -64,14 +64,16 @@ def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
     if len(counts) != 1 or not min(counts):
         return None
     hits = list(_hits(seen, p, min(counts)))
-    several = [(shape, orders) for shape, orders, chunked in hits if chunked]
+    several = [hit for hit in hits if hit.chunked]
     if not several:
         return None
-    first = several[0][1]
-    alone = all(orders == first for _, orders, _ in hits)
-    return Guess(
-        min(shape.v for shape, _ in several), {at: _told(order) for at, order in first.items()} if alone else {}
-    )
+    first = several[0]
+    alone = all(hit.orders == first.orders for hit in hits)
+    # Without links the orders of one schedule can differ in nothing that shows: then it is the usual one.
+    linked = any(each.linked for each in seen.values())
+    alone |= not linked and all((hit.family, hit.shape) == (first.family, first.shape) for hit in hits)
+    told = {at: _told(order) for at, order in first.orders.items()} if alone else {}
+    return Guess(min(hit.shape.v for hit in several), told)
 
 
 def _usual(timeline: RankTimeline) -> _Seen:
@@ -94,8 +96,18 @@ def _usual(timeline: RankTimeline) -> _Seen:
     return _Seen(shown, linked, forwards, messages.most_common(1)[0][0] if messages and clear else None)
 
 
-def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[tuple[Shape, dict[int, Order], bool]]:
-    """Every order and size that shows what was seen: its part there, and whether a rank holds several stages.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Hit:
+    """An order that shows what was seen: its orders by position, and whether a rank holds several stages."""
+
+    family: str
+    shape: Shape
+    orders: dict[int, Order]
+    chunked: bool
+
+
+def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[_Hit]:
+    """Every order and size that shows what was seen.
 
     Those with one stage a rank are only tried where others fit.
     """
@@ -112,7 +124,7 @@ def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[tuple[Sh
                 for orders in _orders(family, shape):
                     if all(_fits(each, orders(at), placement, at) for at, each in seen.items()):
                         found |= chunked
-                        yield shape, {at: orders(at) for at in seen}, chunked
+                        yield _Hit(family.name, shape, {at: orders(at) for at in seen}, chunked)
 
 
 def _orders(family: Family, shape: Shape) -> Iterator[OrderOf]:
