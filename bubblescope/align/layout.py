@@ -212,6 +212,8 @@ def _with_partners(lanes: Sequence[Pipeline], groups: Groups, tp: int) -> tuple[
     else:
         joined = [set(range(k, min(k + tp, len(lanes)))) for k in range(0, len(lanes), tp)]
     members = [[lanes[k] for k in sorted(ks)] for ks in sorted(joined, key=lambda ks: min(ks, default=0)) if ks]
+    if any(len(set(map(len, lane))) > 1 for lane in members):  # partners in pipelines of unequal depth are none
+        members = [[lane] for lane in lanes]
     return tuple(
         tuple(tuple(sorted(rank for at in position for rank in at)) for position in zip(*lane, strict=True))
         for lane in members

@@ -66,7 +66,8 @@ def detect(found: Found, shape: Shape, families: Sequence[Family] = FAMILIES, co
     """
     verdict = _named(found, shape, families, costs)
     whole = {rank: _joined(order) for rank, order in found.items()}
-    if verdict.best is not None or whole == found:
+    exact = verdict.best is not None and verdict.best.confidence == 1
+    if exact or whole == found:
         return verdict
     again = _named(whole, shape, families, costs)
     return verdict if again.best is None or again.best.confidence < 1 else again
