@@ -133,7 +133,7 @@ def describe(trace: RankTrace, units: Units) -> Talk:
     """
     table: dict[CommArgs, int] = {}
     known = [replace(args, op=normal_op(args.op)) for args in trace.comms]
-    posted = posts(trace, units)
+    posted = posts(trace, units) if trace.on_gpu else {}  # gloo's ranges are the calls themselves
     around = _host_calls(trace, units)
     by_name = [*(_op_of_name(name) for name in trace.names), ""]  # the last one answers to -1
     is_range = matching(trace.names, _HOST_CALL)
