@@ -241,6 +241,12 @@ def _no_end_seen(job: Job) -> bool:
     return not any(positions(job, replica) & {0, job.p - 1} for replica in range(job.d))
 
 
+def _tied(job: Job, replica: int) -> bool:
+    """Whether the same tensor-parallel rank of every stage of a replica has a file."""
+    mine = [job.place(rank) for rank in present(job) if job.place(rank).dp == replica]
+    return any(len({place.pp for place in mine if place.tp == lane}) == job.p for lane in range(job.t))
+
+
 def _peers_alike(job: Job) -> bool:
     """Whether all chunks of an inner rank have the same neighbours, or nothing names them."""
     return job.schedule != "zb-v" or (job.fused and job.p2p_args == "none")
@@ -258,8 +264,27 @@ UNKNOWABLE = (
         "inner ranks that may be those of a chunked job",
         "forwards alone, and gpipe whose backwards come in reverse, are the same events as more chunks of fewer "
         "micro-batches",
-        lambda job: _untold(job) and job.v == 1 and _no_end_seen(job) and (not job.trains or job.variant == 1),
+        lambda job: (
+            _untold(job)
+            and job.v == 1
+            and _no_end_seen(job)
+            and (not job.trains or job.variant == 1 or (kernels_only(job) and job.schedule == "gpipe"))
+        ),
         frozenset({"schedule", "m", "interval"}),
+    ),
+    Unknowable(
+        "chunks by kernels alone",
+        "kernels link no backward to its forward: with stages unseen, or with few micro-batches, the kinds of the "
+        "actions and the numbers of messages fit several schedules",
+        lambda job: kernels_only(job) and job.trains and job.v > 1 and (not whole(job) or job.m <= job.p),
+        frozenset({"schedule", "m", "v", "interval"}),
+    ),
+    Unknowable(
+        "hosts that nothing ties",
+        "the recorded ranks of a pipeline are no tensor-parallel partners of each other's peers, so that no message "
+        "of which both ends were recorded compares their clocks",
+        lambda job: bool(job.skew_ns) and job.t > 1 and not any(_tied(job, replica) for replica in range(job.d)),
+        frozenset({"bubble", "interval"}),
     ),
     Unknowable(
         "a few forwards alone",
@@ -323,6 +348,8 @@ def _bubble(job: Job, report: Report, spared: frozenset[str]) -> list[str]:
         if bubble.measured is None:
             return [] if "bubble" in spared else ["bubble: not measured"]
         off = bubble.measured - known
+        if "bubble" in spared and bubble.lower is not None and bubble.lower <= known <= (bubble.upper or 0):
+            return []
         return [f"bubble: {100 * off:+.2f} points"] if abs(off) > tolerance(job) else []
     known = true_bubble(job, [replica for replica in range(job.d) if positions(job, replica)])
     wrong = []
