@@ -283,7 +283,7 @@ UNKNOWABLE = (
         "hosts that nothing ties",
         "the recorded ranks of a pipeline are no tensor-parallel partners of each other's peers, so that no message "
         "of which both ends were recorded compares their clocks",
-        lambda job: bool(job.skew_ns) and job.t > 1 and not any(_tied(job, replica) for replica in range(job.d)),
+        lambda job: bool(job.skew_ns and whole(job)) and not any(_tied(job, replica) for replica in whole(job)),
         frozenset({"bubble", "interval"}),
     ),
     Unknowable(

@@ -224,12 +224,12 @@ def test_labels_do_not_matter(job):
 
 
 def test_what_cannot_be_known_is_declared_with_its_reason():
-    """Every row of the table applies to some unlabelled job of the space, and to no labelled one."""
+    """Every row of the table applies to few jobs of the space, and to no labelled one, but for its clocks."""
     draw = Random(2)  # noqa: S311 - the same jobs every time
     drawn = [ordinary(draw.choice) for _ in range(1000)]
     for row in UNKNOWABLE:
         assert len(row.why) > 20
         applies = [job for job in drawn if row.when(job)]
         assert applies, row.name
-        assert all(job.labels == "none" for job in applies), row.name
+        assert all(job.labels == "none" or row.spared <= {"bubble", "interval"} for job in applies), row.name
         assert len(applies) < len(drawn) / 20, row.name
