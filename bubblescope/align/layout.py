@@ -176,7 +176,8 @@ def _depth(stages: Mapping[int, tuple[int, ...]], world: int, timelines: Timelin
     """
     apart = {b - a for held in stages.values() for a, b in pairwise(held)}
     folded = {held[0] + held[1] + 1 for held in stages.values() if len(held) == 2}
-    if len(apart) == 1 and (world % min(apart) == 0 or len(folded) != 1 or min(folded) % 2):
+    round_ = len(apart) == 1 and (min(apart) > 1 or world == 1)  # neighbouring stages of one rank: there it turns back
+    if round_ and (world % min(apart) == 0 or len(folded) != 1 or min(folded) % 2):
         return min(apart)
     if apart and len(folded) == 1:
         return min(folded) // 2
@@ -254,7 +255,8 @@ def _conflicts(
     for name in ("pp", "tp", "dp"):
         stated, described = getattr(options, name), _degree(groups, name) or shown.get(name)
         if stated is not None and described is not None and stated != described:
-            message = f"--{name} {stated} contradicts the traces, which say {described}"
+            used = "" if name == "pp" or options.pp is not None else "; it is not used"
+            message = f"--{name} {stated} contradicts the traces, which say {described}{used}"
             found.append(Finding("metadata-conflict", "warning", message))
     return tuple(found)
 

@@ -75,7 +75,7 @@ def _conflict(timelines: Timelines, plan: Plan, options: Options, *, told: bool)
     held = max((len(set(t.actions.stage.tolist())) for t in timelines.values()), default=0)
     if options.virtual is None or not (told and held) or held == options.virtual or not plan.pipelines:
         return ()
-    message = f"--virtual {options.virtual} contradicts the traces, which say {held} chunks a rank"
+    message = f"--virtual {options.virtual} contradicts the traces, which say {held} chunks a rank; it is not used"
     return (Finding("metadata-conflict", "warning", message),)
 
 

@@ -69,17 +69,15 @@ def _early(found: Study) -> Finding | None:
 
 def _blurred(found: Study) -> Finding | None:
     """Clocks known less well than the numbers need: the window itself, or waiting against transfer."""
-    windows = [step.window.length for step in found.whole]
-    if not windows:
-        return None
-    if any(step.doubt is None for step in found.whole):
+    if any(step.doubt is None for step in found.steps):
         message = (
             "nothing that was recorded ties the clocks of the hosts together, and no rank has both ends of the "
             "pipeline's window on its own: the bubble is as right as the hosts' time service"
         )
         return Finding("clock-uncertain", "warning", message)
-    error = max(found.job.clock.error or 0, *(step.doubt or 0 for step in found.whole))
-    if error <= CLOCK_ERROR * float(np.mean(windows)):
+    windows = [step.window.length for step in found.whole]
+    error = max(found.job.clock.error or 0, *(step.doubt or 0 for step in found.whole)) if windows else 0
+    if not windows or error <= CLOCK_ERROR * float(np.mean(windows)):
         return None
     message = f"the clocks of the hosts are only known to {error / 1e6:.3g} ms, against a window of "
     return Finding("clock-uncertain", "warning", f"{message}{float(np.mean(windows)) / 1e6:.4g} ms")

@@ -173,7 +173,9 @@ def _clocks(report: Report) -> str:
     if len(report.ranks) < 2:
         return ""
     text = CLOCKS.get(clock.method, clock.method)
-    if clock.error_ns:  # ranks that share a clock are off by nothing
+    if clock.error_ns is None and clock.method != "none":
+        text += ", and nothing tells how far they are off"
+    elif clock.error_ns:  # ranks that share a clock are off by nothing
         text += f", to within {words.duration(clock.error_ns)}"
     return text + _interval(report.bubble)
 
@@ -218,6 +220,8 @@ def _warning(finding: Finding, count: int) -> str:
 def _untrusted(report: Report) -> list[str]:
     if report.quality.verdict == "unusable":
         return ["The data are unusable."]
+    if report.quality.verdict == "degraded" and not report.bubble.trusted:
+        return ["The data are degraded: do not rely on these numbers."]
     if report.bubble.causes and abs(report.bubble.causes[-1].share) > _UNEXPLAINED:
         return ["The causes leave more than 5% of the window unexplained: do not rely on them."]
     return []

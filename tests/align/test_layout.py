@@ -334,3 +334,34 @@ def test_a_lone_first_stage_that_sends_is_a_pipeline():
     found = plan({0: timeline(0, actions=[("0F0", 0, 9)], messages=[("send 1", 9, 10)], world=4)}, Options())
     assert found.pipelines
     assert found.pp > 1
+
+
+def test_a_rank_where_the_pipeline_turns_back_tells_how_deep_it_is():
+    """Stages 3 and 4 on one rank of four are the turn of eight; the two stages of a job of one rank are no turn."""
+    turn = timeline(3, actions=[("3F0", 0, 10), ("4F0", 10, 20)], messages=[("recv ?", 0, 1)], world=4)
+    assert plan_of(turn).pp == 4
+    alone = timeline(0, actions=[("0F0", 0, 10), ("1F0", 10, 20)], world=1)
+    assert plan_of(alone).pp == 1
+
+
+def test_a_rank_that_was_not_recorded_stands_between_its_neighbours():
+    """Whom the others receive from and send to places it; where two in a row lack, nothing does."""
+
+    def inner(rank, before, behind):
+        return timeline(
+            rank, world=4, actions=[("?F0", 10, 20), ("?B0", 30, 40)],
+            messages=[
+                (f"recv {before}", 0, 10), (f"send {behind}", 20, 21),
+                (f"recv {behind}", 21, 30), (f"send {before}", 40, 41),
+            ],
+        )  # fmt: skip
+
+    first = timeline(
+        0, world=4, actions=[("?F0", 0, 10), ("?B0", 50, 60)], messages=[("send 1", 10, 11), ("recv 1", 11, 50)]
+    )
+    last = timeline(
+        3, world=4, actions=[("?F0", 30, 40), ("?B0", 40, 45)], messages=[("recv 2", 0, 30), ("send 2", 45, 46)]
+    )
+    assert plan_of(first, inner(2, 1, 3), last).pipelines == (((0,), (1,), (2,), (3,)),)
+    assert plan_of(first, inner(1, 0, 2), inner(2, 1, 3)).pipelines == (((0,), (1,), (2,), (3,)),)
+    assert [f.code for f in plan_of(first, last).findings] == ["layout-assumed"]

@@ -1,0 +1,46 @@
+"""Events that the profiler lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from bubblescope.reconstruct.lost import lost
+from tests.building import kernel, launch, op, run, trace
+
+
+def codes(*rows):
+    """The codes of what is found in a trace."""
+    return [finding.code for finding in lost(trace(*rows))]
+
+
+def runs(count, start=0):
+    """Kernels with their launches, ten apart."""
+    return [run("gemm", start + 10 * i, start + 10 * i + 5, start + 10 * i + 9) for i in range(count)]
+
+
+def test_every_launch_with_its_kernel_is_whole():
+    """Nothing is missing of a whole recording, nor of one without a GPU or without a host."""
+    assert codes(runs(20)) == []
+    assert codes(op("aten::mm", 0, 10)) == []
+    assert codes(kernel("gemm", 0, 5), kernel("gemm", 10, 15, 7)) == []
+
+
+@pytest.mark.parametrize(
+    "alone",
+    [kernel("gemm", 52, 54, 99), launch(99, 52)],
+    ids=["a kernel without a launch", "a launch without a kernel"],
+)
+def test_one_of_a_few_alone_is_lost(alone):
+    """One in twenty is more than half a percent; one in three hundred is forgiven."""
+    assert codes(runs(20), alone) == ["lost-kernels"]
+    assert codes(runs(300), alone) == []
+
+
+def test_what_the_recording_cut_off_is_not_lost():
+    """Before the first pair and behind the last one the recording begins and ends."""
+    assert codes(launch(98, -5), runs(20), launch(99, 900), kernel("gemm", -9, -7, 97)) == []
+
+
+def test_launches_without_any_kernel_are_all_lost():
+    """A rank whose GPU was not recorded launched all the same."""
+    assert codes([launch(i, 10 * i) for i in range(5)]) == ["lost-kernels"]
