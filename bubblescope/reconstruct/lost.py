@@ -19,9 +19,16 @@ _LAUNCH = r"(cu|cuda|hip)\w*Launch\w*Kernel"
 def lost(trace: RankTrace) -> tuple[Finding, ...]:
     """A warning where launches without a kernel, or kernels without a launch, are more than a few.
 
-    What lies before the first pair or after the last one was cut off by the recording's ends, unless there is
-    none. Without any launch the host was not recorded, and nothing is lost.
+    A job that communicates by NCCL runs on GPUs, so that without any kernel all are lost. What lies before the
+    first pair or after the last one was cut off by the recording's ends, unless there is none. Without any launch
+    the host was not recorded, and nothing is lost.
     """
+    if not trace.on_gpu and (trace.identity.backend or "").lower() == "nccl":
+        message = (
+            "no kernel was recorded of a job that communicates by NCCL: what counts as work is only what the host "
+            "did to start it; record ProfilerActivity.CUDA, too"
+        )
+        return (Finding("lost-kernels", "warning", message, trace.source.path),)
     launches = trace.launches.take(matching(trace.names, _LAUNCH)[trace.launches.name])
     launches = launches.take(launches.correlation >= 0)
     kernels = trace.kernels.take((trace.kernels.correlation >= 0) & (trace.kernels.kind == trace.kernels.KERNEL))

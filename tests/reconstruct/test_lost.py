@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from bubblescope.model.trace import Identity
 from bubblescope.reconstruct.lost import lost
 from tests.building import kernel, launch, op, run, trace
 
@@ -39,6 +42,13 @@ def test_one_of_a_few_alone_is_lost(alone):
 def test_what_the_recording_cut_off_is_not_lost():
     """Before the first pair and behind the last one the recording begins and ends."""
     assert codes(launch(98, -5), runs(20), launch(99, 900), kernel("gemm", -9, -7, 97)) == []
+
+
+def test_a_job_on_nccl_without_kernels_lost_them():
+    """The host of a GPU job recorded alone tells when work was asked for, and not when it ran."""
+    alone = trace(op("aten::mm", 0, 10))
+    told = {name: replace(alone, identity=Identity(backend=name)) for name in ("nccl", "cpu:gloo,cuda:nccl", "gloo")}
+    assert [len(lost(built)) for built in told.values()] == [1, 0, 0]
 
 
 def test_launches_without_any_kernel_are_all_lost():
