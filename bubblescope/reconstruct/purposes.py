@@ -3,7 +3,8 @@
 Tensor, context and expert parallelism do the same in every forward and every backward, as what comes out
 of one layer goes into the next: all-reduces, all-to-alls, or gathers with scatters. A sharded replica
 gathers its weights in forwards and scatters gradients in backwards. What only backwards ask for are
-gradients; what only forwards ask for may be the mean of a loss, and says nothing.
+gradients, if a group is named: without one the norm of gradients behind the last backward looks alike.
+What only forwards ask for may be the mean of a loss, and says nothing.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ def _purpose(shared: Talk, mine: Bools, action: Ints, ranges: Ranges) -> Purpose
     in_forward = mine & forward[action]
     ops, others = ({shared.calls[c].op for c in shared.row[rows].tolist()} for rows in (in_forward, mine & ~in_forward))
     if not ops:
-        return "dp" if others <= _OF_GRADIENTS else None
+        named = all(shared.calls[c].group or shared.calls[c].ranks for c in shared.row[mine].tolist())
+        return "dp" if named and others <= _OF_GRADIENTS else None
     if not _usual(action[in_forward], forward):
         return None
     both = ops & others if backward.any() else ops
