@@ -22,10 +22,11 @@ from bubblescope.model.analysis import Analysis
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import RankTimeline
+from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct.passes import reconstruct
 from bubblescope.schedules.registry import find
 
-__all__ = ["Progress", "Traces", "analyze", "load", "read_rank"]
+__all__ = ["Progress", "Traces", "analyze", "load", "read_ranks"]
 
 Progress = Callable[[int, int], None]
 """Told (bytes done, bytes in all), compressed as they lie on disk."""
@@ -72,14 +73,18 @@ def load(traces: Traces, options: Options = Options(), progress: Progress | None
     return dataclasses.replace(job, findings=(*found.findings, *job.findings))
 
 
-def read_rank(path: Path, options: Options, progress: Callable[[int], None] | None = None) -> RankTimeline:
-    """The map step: one file to one timeline. Its rank is -1 where the file does not tell it."""
+def read_ranks(path: Path, options: Options, progress: Callable[[int], None] | None = None) -> list[RankTimeline]:
+    """The map step: one file to the timelines of its ranks. A rank is -1 where the file does not tell it."""
     with _readable(path):
-        trace = registry.read(path, progress)
+        return [_timeline(trace, options) for trace in registry.read(path, progress)]
+
+
+def _timeline(trace: RankTrace, options: Options) -> RankTimeline:
     if not (trace.on_gpu or len(trace.ops)):
         raise InputError(
-            f"{path}: expected kernels or operators, found named ranges only, which tell no time of any work",
-            hint="Instrumented timelines are not read yet; give traces of the PyTorch Profiler, or leave the file out.",
+            f"{trace.source.path}: expected kernels or operators, found named ranges only, which tell no time of any "
+            "work",
+            hint="Instrumented timelines are not read yet; give traces of a profiler, or leave the file out.",
         )
     rank = trace.identity.rank
     return reconstruct(trace, options, -1 if rank is None else rank)
@@ -107,7 +112,7 @@ def _mapped(paths: Sequence[Path], options: Options, progress: Progress | None) 
         return _in_process(sizes, options, tell)
     with _pool(jobs) as pool:
         results = _in_pool(pool, sizes, options, tell)
-    return [results[path] for path in paths]
+    return [timeline for path in paths for timeline in results[path]]
 
 
 def _processes(asked: int | None, files: int) -> int:
@@ -119,8 +124,9 @@ def _processes(asked: int | None, files: int) -> int:
 def _in_process(sizes: Mapping[Path, int], options: Options, tell: Progress) -> list[RankTimeline]:
     total, before = sum(sizes.values()), accumulate(sizes.values(), initial=0)
     return [
-        read_rank(path, options, lambda done, base=base: tell(base + done, total))  # type: ignore[misc]
+        timeline
         for path, base in zip(sizes, before, strict=False)
+        for timeline in read_ranks(path, options, lambda done, base=base: tell(base + done, total))  # type: ignore[misc]
     ]
 
 
@@ -178,12 +184,14 @@ def _interrupts_held() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _in_pool(pool: Executor, sizes: Mapping[Path, int], options: Options, tell: Progress) -> dict[Path, RankTimeline]:
+def _in_pool(
+    pool: Executor, sizes: Mapping[Path, int], options: Options, tell: Progress
+) -> dict[Path, list[RankTimeline]]:
     """One file a task, the largest first, so that no worker ends long after the others."""
     total, done = sum(sizes.values()), 0
     with _interrupts_held():
-        tasks = {pool.submit(read_rank, path, options): path for path in sorted(sizes, key=lambda p: -sizes[p])}
-    results: dict[Path, RankTimeline] = {}
+        tasks = {pool.submit(read_ranks, path, options): path for path in sorted(sizes, key=lambda p: -sizes[p])}
+    results: dict[Path, list[RankTimeline]] = {}
     for task in as_completed(tasks):
         results[tasks[task]] = task.result()
         done += sizes[tasks[task]]
@@ -198,10 +206,7 @@ def _by_rank(timelines: Sequence[RankTimeline]) -> dict[int, RankTimeline]:
         if timeline.rank >= 0:
             other = known.setdefault(timeline.rank, timeline)
             if other is not timeline:
-                raise InputError(
-                    f"rank {timeline.rank} is claimed by two files: {other.source.path} and {timeline.source.path}",
-                    hint="leave one of them out: one run writes one trace a rank",
-                )
+                raise _claimed_twice(other, timeline)
     free = (rank for rank in range(len(timelines) + max(known, default=0) + 1) if rank not in known)
     for timeline in timelines:
         if timeline.rank < 0:
@@ -209,3 +214,12 @@ def _by_rank(timelines: Sequence[RankTimeline]) -> dict[int, RankTimeline]:
             identity = dataclasses.replace(timeline.identity, rank=rank, rank_source="order")
             known[rank] = dataclasses.replace(timeline, rank=rank, identity=identity)
     return known
+
+
+def _claimed_twice(one: RankTimeline, other: RankTimeline) -> InputError:
+    if one.source.path == other.source.path:
+        return InputError(f"{one.source.path}: two processes claim rank {one.rank}", hint="record them again")
+    return InputError(
+        f"rank {one.rank} is claimed by two files: {one.source.path} and {other.source.path}",
+        hint="leave one of them out: one run writes one trace a rank",
+    )

@@ -279,7 +279,9 @@ def timeline(
     built = RankTimeline(
         rank=rank,
         source=SOURCE,
-        identity=Identity(rank=rank, world_size=world, host=host, groups=tuple(groups)),
+        identity=Identity(
+            rank=rank, world_size=world, host=host, clock=host if absolute else None, groups=tuple(groups)
+        ),
         absolute=absolute,
         on_gpu=True,
         steps=_block(Steps, [(s, e, n) for n, s, e in steps] or [(0, max(ends, default=0), 0)]),

@@ -19,7 +19,7 @@ import pytest
 import bubblescope
 from bubblescope import engine
 from bubblescope.emit import Job, write
-from bubblescope.engine import analyze, load, read_rank
+from bubblescope.engine import analyze, load, read_ranks
 from bubblescope.errors import InputError, UsageError
 from bubblescope.ingest import sources
 from bubblescope.model.options import Options, StepRange
@@ -249,7 +249,7 @@ def die(_path, _options):
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
 def test_a_worker_that_is_killed_is_an_error_with_a_hint(traces, monkeypatch):
     """No traceback of a pool, and nothing that waits for it."""
-    monkeypatch.setattr(engine, "read_rank", die)
+    monkeypatch.setattr(engine, "read_ranks", die)
     with pytest.raises(InputError, match="was killed") as caught:
         analyze(traces, Options(jobs=2))
     assert "--jobs 2" in caught.value.hint
@@ -281,7 +281,7 @@ def test_an_interrupt_ends_workers_in_the_middle(tmp_path, monkeypatch):
     def interrupt(_done, _total):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "read_rank", dawdle)
+    monkeypatch.setattr(engine, "read_ranks", dawdle)
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         load(rankless(tmp_path, 10, 20, 30), Options(jobs=3), interrupt)
@@ -298,7 +298,7 @@ def tell_interrupts(_path, _options):
 @unix
 def test_workers_leave_interrupts_to_the_parent(monkeypatch):
     """From their birth on, or each would print a traceback; the parent still hears them."""
-    monkeypatch.setattr(engine, "read_rank", tell_interrupts)
+    monkeypatch.setattr(engine, "read_ranks", tell_interrupts)
     paths = dict.fromkeys(map(Path, "abc"), 1)
     with engine._pool(2) as pool:
         told = engine._in_pool(pool, paths, Options(), lambda *_: None)
@@ -352,7 +352,7 @@ def test_an_error_leaves_the_other_files_unread(tmp_path, monkeypatch):
     def interrupt(_done, _total):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "read_rank", linger)
+    monkeypatch.setattr(engine, "read_ranks", linger)
     with pytest.raises(KeyboardInterrupt):
         load(rankless(tmp_path, *[10] * 20), Options(jobs=2), interrupt)
     assert 1 <= len(list(tmp_path.glob("*.read"))) <= 12
@@ -361,7 +361,7 @@ def test_an_error_leaves_the_other_files_unread(tmp_path, monkeypatch):
 def test_the_map_step_gives_a_small_value_that_travels(traces, tmp_path):
     """One file becomes one timeline, which a pickle keeps, and tells the bytes that it read."""
     path, told = tmp_path / traces[0], []
-    timeline = read_rank(path, Options(), told.append)
+    (timeline,) = read_ranks(path, Options(), told.append)
     assert told[-1] == path.stat().st_size
     assert (timeline.rank, len(timeline.actions), len(timeline.steps)) == (0, 18, 3)
     again = pickle.loads(pickle.dumps(timeline))  # noqa: S301 - our own
@@ -372,7 +372,7 @@ def test_the_map_step_gives_a_small_value_that_travels(traces, tmp_path):
 def test_the_map_step_does_not_guess_a_rank(tmp_path):
     """Which number is free only the whole job tells."""
     (path,) = rankless(tmp_path, 10)
-    assert read_rank(tmp_path / path, Options()).rank == -1
+    assert [timeline.rank for timeline in read_ranks(tmp_path / path, Options())] == [-1]
 
 
 def test_options_reach_the_workers_and_the_analysis(traces):

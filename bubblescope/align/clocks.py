@@ -74,28 +74,24 @@ class _Clocks:
 
 
 def _clocks(timelines: Mapping[int, RankTimeline]) -> _Clocks:
-    """Ranks of one host share its clock. A file that counts from anywhere counts by a clock of its own."""
+    """Ranks that name one clock share it; the others have one each."""
     ranks = sorted(timelines)
     names: dict[object, int] = {}
     for rank in ranks:
-        names.setdefault(_name(timelines[rank]), len(names))
-    number = np.array([names[_name(timelines[rank])] for rank in ranks], dtype=np.int64)
-    begin = np.array([_begin(timelines[rank]) for rank in ranks], dtype=np.int64)
-    absolute = np.array([timelines[rank].absolute for rank in ranks], dtype=np.bool_)
+        names.setdefault(timelines[rank].identity.clock or rank, len(names))
+    number = np.array([names[timelines[rank].identity.clock or rank] for rank in ranks], dtype=np.int64)
+    begin = np.full(len(names), np.iinfo(np.int64).max)
+    np.minimum.at(begin, number, [_begin(timelines[rank]) for rank in ranks])
+    leads = np.unique(number, return_index=True)[1]
+    absolute = np.array([timelines[rank].absolute for rank in ranks], dtype=np.bool_)[leads]
     if np.any(absolute):
         begin[absolute] = begin[absolute].min()
-    leads = np.unique(number, return_index=True)[1]
     return _Clocks(
         ranks=np.array(ranks, dtype=np.int64),
         number=number,
-        start=begin[:1] - begin[leads],
-        absolute=absolute[leads],
+        start=begin[:1] - begin,
+        absolute=absolute,
     )
-
-
-def _name(timeline: RankTimeline) -> object:
-    host = timeline.identity.host
-    return host if timeline.absolute and host is not None else timeline.rank
 
 
 def _begin(timeline: RankTimeline) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -17,18 +18,25 @@ __all__ = ["read"]
 class Reader(Protocol):
     """Reads one file."""
 
-    def __call__(self, path: Path, *, progress: Progress | None = None) -> RankTrace:
-        """The events of the file; raises InputError."""
+    def __call__(self, path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace]:
+        """The events of the ranks of the file, one rank after the other; raises InputError."""
+
+
+def _chrome(path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace]:
+    yield chrome.read(path, progress=progress)
 
 
 _READERS: dict[Kind, Reader] = {
-    "kineto": chrome.read,
-    "chrome": chrome.read,
+    "kineto": _chrome,
+    "chrome": _chrome,
 }
 
 
-def read(path: str | Path, progress: Progress | None = None) -> RankTrace:
-    """The events of a trace, whatever its format; raises InputError where it is none that can be read."""
+def read(path: str | Path, progress: Progress | None = None) -> Iterator[RankTrace]:
+    """The events of each rank that a trace holds, whatever its format.
+
+    Raises InputError where it is no trace that can be read, which may show only when a rank is asked for.
+    """
     path = Path(path)
     found = sniff(path)
     reader = _READERS.get(found.kind)

@@ -85,13 +85,17 @@ class Coordinate:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who recorded the trace, as far as the file tells."""
+    """Who recorded the trace, as far as the file tells.
+
+    `clock` names the clock that the times count by: ranks that name the same one share it; None is one of its own.
+    """
 
     rank: int | None = None
     rank_source: RankSource | None = None
     world_size: int | None = None
     backend: str | None = None
     host: str | None = None
+    clock: str | None = None
     devices: tuple[Device, ...] = ()
     groups: tuple[ProcessGroup, ...] = ()
     coordinates: tuple[Coordinate, ...] = ()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bubblescope.emit import Job, truth, write
 from bubblescope.emit.tape import ORIGIN_NS
-from bubblescope.engine import read_rank
+from bubblescope.engine import read_ranks
 from bubblescope.errors import UsageError
 from bubblescope.model.actions import Kind
 from bubblescope.model.options import Options
@@ -225,4 +225,4 @@ def test_actions_of_emitted_jobs_come_back(job):
 
 def _timelines(job):
     with TemporaryDirectory() as folder:
-        return [(rank, read_rank(path, Options())) for rank, path in enumerate(write(job, Path(folder)))]
+        return [(rank, *read_ranks(path, Options())) for rank, path in enumerate(write(job, Path(folder)))]
