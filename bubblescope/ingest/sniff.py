@@ -1,7 +1,8 @@
-"""What a file is, going by its content and never by its name."""
+"""What a file is, going by its content; a name counts only where the content tells nothing."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,14 +10,20 @@ from typing import Literal
 from bubblescope.errors import InputError
 from bubblescope.ingest.document import enter, first_byte, members, value
 from bubblescope.ingest.metadata import KINETO_KEYS
+from bubblescope.ingest.sqlite import is_nsight_export, tables
 from bubblescope.ingest.stream import Buffer, Stream
 
-__all__ = ["Format", "Kind", "sniff"]
+__all__ = ["Format", "Kind", "export_command", "sniff"]
 
-Kind = Literal["kineto", "chrome", "sqlite", "empty", "foreign"]
+Kind = Literal["kineto", "chrome", "nsys", "nsys-rep", "sqlite", "empty", "foreign"]
 
 _HEAD = 64 << 10
-_TRACE_HINT = "Give traces of the PyTorch Profiler (export_chrome_trace), or a directory of them."
+_TRACE_HINT = (
+    "Give traces of the PyTorch Profiler (export_chrome_trace) or exports of Nsight Systems (nsys export --type "
+    "sqlite), or a directory of them."
+)
+_REPORTS = (".nsys-rep", ".qdrep")
+_UNFINISHED = ".qdstrm"
 _MAGIC = (
     (b"PAR1", "a Parquet file"),
     (b"PK\x03\x04", "a ZIP archive"),
@@ -43,11 +50,28 @@ class Format:
     @property
     def readable(self) -> bool:
         """Whether this version reads it."""
-        return self.kind in ("kineto", "chrome")
+        return self.kind in ("kineto", "chrome", "nsys")
 
 
 def sniff(path: Path) -> Format:
     """Tell what a file is; raises InputError where it cannot be opened."""
+    found = _told_by_content(path)
+    return _report(path) or found if found.kind == "foreign" else found
+
+
+def export_command(report: Path, output: Path | None = None, *options: str) -> list[str]:
+    """The arguments with which `nsys` exports a report, by default to a file of its name beside it."""
+    target = output or report.with_suffix(".sqlite")
+    arguments = ["--type", "sqlite", "--include-json=true", *options]
+    return ["nsys", "export", *arguments, "--output", _no_option(target), _no_option(report)]
+
+
+def _no_option(path: Path) -> str:
+    """A path that is not taken for an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
+def _told_by_content(path: Path) -> Format:
     with Stream(path) as stream:
         buffer = Buffer(stream, _HEAD)
         try:
@@ -56,14 +80,40 @@ def sniff(path: Path) -> Format:
             if not len(buffer):
                 return Format("foreign", "a damaged gzip file", "Copy it again, in binary mode.")
         found = _content(buffer)
-        return _inside_gzip(found) if stream.gzipped else found
+        if stream.gzipped:
+            return _inside_gzip(found)
+    return _database(path) if found.kind == "sqlite" else found
 
 
 def _inside_gzip(found: Format) -> Format:
     if found.readable:
         return found
     kind: Kind = "empty" if found.kind == "empty" else "foreign"
-    return Format(kind, f"a gzip of {found.looks_like}", found.hint)
+    hint = "Unpack it first, with gunzip." if found.kind == "sqlite" else found.hint
+    return Format(kind, f"a gzip of {found.looks_like}", hint)
+
+
+def _database(path: Path) -> Format:
+    names = tables(path)
+    if names is None:
+        hint = "Copy it again, as a whole, or export it again: nsys export --type sqlite --force-overwrite=true"
+        return Format("sqlite", "a damaged SQLite database", hint)
+    if is_nsight_export(names):
+        return Format("nsys", "an export of Nsight Systems")
+    hint = "Export a report of Nsight Systems: nsys export --type sqlite --include-json=true report.nsys-rep"
+    return Format("sqlite", "an SQLite database that is no export of Nsight Systems", hint)
+
+
+def _report(path: Path) -> Format | None:
+    """What a file is by its suffix: nobody documents the bytes of what Nsight Systems records."""
+    suffix = path.suffix.lower()
+    if suffix in _REPORTS:
+        return Format("nsys-rep", "a report of Nsight Systems", shlex.join(export_command(path)))
+    if suffix == _UNFINISHED:
+        importing = shlex.join(["QdstrmImporter", "--input-file", _no_option(path)])
+        hint = f"QdstrmImporter, which comes with Nsight Systems, turns it into a report: {importing}"
+        return Format("nsys-rep", "a recording of Nsight Systems that a killed run left unfinished", hint)
+    return None
 
 
 def _content(buffer: Buffer) -> Format:
@@ -71,8 +121,7 @@ def _content(buffer: Buffer) -> Format:
     if not head:
         return Format("empty", "an empty file", "Record or copy it again.")
     if head.startswith(b"SQLite format 3\x00"):
-        hint = "Nsight Systems exports are not read yet; give traces of the PyTorch Profiler."
-        return Format("sqlite", "an SQLite database", hint)
+        return Format("sqlite", "an SQLite database")
     for magic, words in _MAGIC:
         if head.startswith(magic):
             return Format("foreign", words)
