@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from bubblescope.ingest.tables import MOST_RANKS, parse_ranks, plausible_ranks
+from bubblescope.ingest.tables import MOST_RANKS, parse_ranks, plausible_ranks, whole
 from bubblescope.model.trace import Device, Finding, Identity, ProcessGroup
 
-__all__ = ["KINETO_KEYS", "Members", "filename_rank", "identify"]
+__all__ = ["KINETO_KEYS", "Members", "filename_rank", "identify", "named"]
 
 KINETO_KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "baseTimeNanoseconds"})
 
 _NAMED_RANK = re.compile(r"(?i)(?:^|[^a-z])rank[-_]?(\d{1,6})(?!\d)")
 _TRAILING_NUMBER = re.compile(r"(?<!\d)[._-](\d{1,6})$")  # not the end of a date
 _COUNTS_OTHER = re.compile(r"(?i)(activities|pid|step|iter|iteration|epoch|attempt|node|host)$")
-_SUFFIXES = re.compile(r"(?i)(\.pt)?(\.trace)?(\.json)?(\.gz)?$")
+_SUFFIXES = re.compile(r"(?i)(\.pt)?(\.trace)?(\.json|\.sqlite3?|\.db)?(\.gz)?$")
 _LARGEST_BASE = 1 << 62
 _LONGEST_SHOWN = 40
 
@@ -53,40 +53,46 @@ class Members:
         elif key == "host_name":
             self.host = value
         else:
-            self.base = _integer(value, _LARGEST_BASE)
+            self.base = whole(value, _LARGEST_BASE)
 
 
 def identify(path: Path, members: Members) -> tuple[Identity, list[Finding]]:
     """The identity, and findings where it cannot be or where the name of the file contradicts it."""
     told = members.distributed if isinstance(members.distributed, dict) else {}
     odd = [_implausible(path, key, told[key]) for key in ("rank", "world_size") if not _is_rank(told.get(key))]
-    rank = _integer(told.get("rank"), MOST_RANKS)
+    rank = whole(told.get("rank"), MOST_RANKS)
     identity = Identity(
         rank=rank,
         rank_source=None if rank is None else "metadata",
-        world_size=_integer(told.get("world_size"), MOST_RANKS),
+        world_size=whole(told.get("world_size"), MOST_RANKS),
         backend=_text(told.get("backend")),
         host=_text(members.host),
         devices=tuple(_devices(members.devices)),
         groups=tuple(_groups(told.get("pg_config"))),
     )
-    named = filename_rank(path.name)
-    if named is None or named == rank:
-        return identity, odd
+    identity, more = named(path, identity)
+    return identity, [*odd, *more]
+
+
+def named(path: Path, identity: Identity) -> tuple[Identity, list[Finding]]:
+    """The identity with the rank in the name of its file where nothing else tells it; a finding where they differ."""
+    number, rank = filename_rank(path.name), identity.rank
+    if number is None or number == rank:
+        return identity, []
     if rank is None:
-        plausible = identity.world_size is None or named < identity.world_size
-        return (replace(identity, rank=named, rank_source="filename") if plausible else identity), odd
+        plausible = identity.world_size is None or number < identity.world_size
+        return (replace(identity, rank=number, rank_source="filename") if plausible else identity), []
     if _NAMED_RANK.search(path.name) is None:
-        return identity, odd  # a bare number in a name claims nothing
-    message = f"the file name says rank {named}, its metadata say rank {rank}; the metadata are believed"
-    return identity, [*odd, Finding("metadata-conflict", "warning", message, str(path))]
+        return identity, []  # a bare number in a name claims nothing
+    message = f"the file name says rank {number}, its metadata say rank {rank}; the metadata are believed"
+    return identity, [Finding("metadata-conflict", "warning", message, str(path))]
 
 
 def filename_rank(name: str) -> int | None:
     """The rank that a file name tells: "rank3", "rank_3", or a short number at its end that counts nothing else."""
-    named = _NAMED_RANK.search(name)
-    if named is not None:
-        return int(named[1])
+    said = _NAMED_RANK.search(name)
+    if said is not None:
+        return int(said[1])
     stem = _SUFFIXES.sub("", name)
     trailing = _TRAILING_NUMBER.search(stem) if stem != name else None
     if trailing is None or _COUNTS_OTHER.search(stem[: trailing.start()]):
@@ -96,7 +102,7 @@ def filename_rank(name: str) -> int | None:
 
 def _devices(value: Any) -> list[Device]:
     entries = [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
-    numbered = [(_integer(entry.get("id")), _text(entry.get("name")) or "") for entry in entries]
+    numbered = [(whole(entry.get("id")), _text(entry.get("name")) or "") for entry in entries]
     return [Device(number, name) for number, name in numbered if number is not None]
 
 
@@ -112,26 +118,19 @@ def _groups(value: Any) -> list[ProcessGroup]:
 def _ranks(value: Any) -> tuple[int, ...]:
     if isinstance(value, str):
         return parse_ranks(value)
-    ranks = [_integer(rank) for rank in value] if isinstance(value, list) else []
+    ranks = [whole(rank) for rank in value] if isinstance(value, list) else []
     return plausible_ranks([-1 if rank is None else rank for rank in ranks])
 
 
 def _is_rank(value: Any) -> bool:
     """Whether the value may stand for a rank or for a number of them; what is not told may."""
-    return value is None or _integer(value, MOST_RANKS) is not None
+    return value is None or whole(value, MOST_RANKS) is not None
 
 
 def _implausible(path: Path, key: str, value: Any) -> Finding:
     shown = repr(value) if len(repr(value)) <= _LONGEST_SHOWN else f"{repr(value)[:_LONGEST_SHOWN]}..."
     message = f"distributedInfo says {key} {shown}, which cannot be; it counts as not told"
     return Finding("implausible-metadata", "warning", message, str(path))
-
-
-def _integer(value: Any, limit: int = 1 << 31) -> int | None:
-    """A natural number below `limit`, also as text; else None."""
-    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 30:
-        value = int(value)
-    return value if type(value) is int and 0 <= value < limit else None
 
 
 def _text(value: Any) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bubblescope.errors import InputError
-from bubblescope.ingest import chrome
+from bubblescope.ingest import chrome, nsys
 from bubblescope.ingest.sniff import Kind, sniff
 from bubblescope.ingest.stream import Progress
 from bubblescope.model.trace import RankTrace
@@ -29,6 +29,7 @@ def _chrome(path: Path, *, progress: Progress | None = None) -> Iterator[RankTra
 _READERS: dict[Kind, Reader] = {
     "kineto": _chrome,
     "chrome": _chrome,
+    "nsys": nsys.read,
 }
 
 

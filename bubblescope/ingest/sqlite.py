@@ -8,12 +8,22 @@ from pathlib import Path
 
 from bubblescope.errors import InputError
 
-__all__ = ["is_nsight_export", "tables"]
+__all__ = ["connect", "is_nsight_export", "tables"]
 
 _OF_NSIGHT = {"META_DATA_EXPORT", "EXPORT_META_DATA", "TARGET_INFO_SESSION_START_TIME", "ANALYSIS_DETAILS"}
 _ACTIVITIES = "CUPTI_ACTIVITY_KIND_"
 _TOGETHER = {"StringIds", "NVTX_EVENTS"}
 """Nsight Systems makes a table only where it has rows, so that no single one is always there."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that reads only; texts come as bytes.
+
+    Immutable: no lock, no journal, no look at what lies beside it; so it works where nobody may write.
+    """
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = bytes
+    return connection
 
 
 def tables(path: Path) -> frozenset[str] | None:
@@ -22,17 +32,14 @@ def tables(path: Path) -> frozenset[str] | None:
     Raises:
         InputError: SQLite cannot open the file, whatever is in it.
     """
-    # Immutable: no lock, no journal, no look at what lies beside it; so it works where nobody may write.
-    address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     try:
-        with contextlib.closing(sqlite3.connect(address, uri=True)) as database:
-            database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        with contextlib.closing(connect(path)) as database:
             rows = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CANTOPEN:
             raise InputError(f"{path}: cannot be opened by SQLite: {error}", hint="Is its path too long?") from error
         return None
-    return frozenset(str(name) for (name,) in rows)
+    return frozenset(name.decode("utf-8", "replace") for (name,) in rows)
 
 
 def is_nsight_export(names: frozenset[str]) -> bool:

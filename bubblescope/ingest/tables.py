@@ -13,7 +13,7 @@ from bubblescope.ingest.events import Arguments
 from bubblescope.model.columns import Columns, Ints
 from bubblescope.model.trace import CommArgs
 
-__all__ = ["MOST_RANKS", "Comms", "Pairs", "Rows", "Table", "parse_ranks", "plausible_ranks"]
+__all__ = ["MOST_RANKS", "Comms", "Pairs", "Rows", "Table", "parse_ranks", "plausible_ranks", "whole"]
 
 MOST_RANKS = 1_000_000
 """No job has as many; a number from here on is no rank but damage."""
@@ -105,6 +105,13 @@ class Rows(Generic[C]):
         if not self._parts:
             return self._block.empty()
         return self._block(**{name: np.concatenate(self._parts.pop(name)) for name in list(self._parts)})
+
+
+def whole(value: Any, limit: int = 1 << 31) -> int | None:
+    """A natural number below `limit`, also as text; else None."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 30:
+        value = int(value)
+    return value if type(value) is int and 0 <= value < limit else None
 
 
 def parse_ranks(text: str) -> tuple[int, ...]:

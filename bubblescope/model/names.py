@@ -7,16 +7,24 @@ from dataclasses import replace
 
 from bubblescope.model.trace import RankTrace
 
-__all__ = ["plain", "plainly"]
+__all__ = ["parted", "plain", "plainly"]
 
 # torch.autograd.profiler.emit_nvtx: torch/csrc/profiler/util.cpp, getNvtxStr, in this order.
-_SUFFIX = re.compile(r", (?:seq = \d+|op_id = \d+|sizes = \[|input_op_ids = \[)")
+_SUFFIX = re.compile(r", (?:seq = (\d{1,18})(?!\d)|seq = \d|op_id = \d|sizes = \[|input_op_ids = \[)")
+
+
+def parted(name: str) -> tuple[str, int]:
+    """The name without what `emit_nvtx` appends, and autograd's number in that, or -1.
+
+    `Forward 3, seq = 7, op_id = 9` is `Forward 3` and 7.
+    """
+    suffix = _SUFFIX.search(name)
+    return (name, -1) if suffix is None else (name[: suffix.start()], int(suffix[1] or -1))
 
 
 def plain(name: str) -> str:
     """The name without what `emit_nvtx` appends: `Forward 3, seq = 7, op_id = 9` is `Forward 3`."""
-    suffix = _SUFFIX.search(name)
-    return name if suffix is None else name[: suffix.start()]
+    return parted(name)[0]
 
 
 def plainly(trace: RankTrace) -> RankTrace:

@@ -24,6 +24,7 @@ __all__ = [
     "Identity",
     "Kernels",
     "Launches",
+    "Membership",
     "Ops",
     "ProcessGroup",
     "RankSource",
@@ -84,6 +85,15 @@ class Coordinate:
 
 
 @dataclass(frozen=True, slots=True)
+class Membership:
+    """The place of a process in a communicator, as it told when that was made: `rank` of `ranks` members."""
+
+    communicator: str
+    rank: int
+    ranks: int
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Who recorded the trace, as far as the file tells.
 
@@ -99,6 +109,7 @@ class Identity:
     devices: tuple[Device, ...] = ()
     groups: tuple[ProcessGroup, ...] = ()
     coordinates: tuple[Coordinate, ...] = ()
+    memberships: tuple[Membership, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +125,8 @@ class Thread:
 class CommArgs:
     """What a communication call says of itself; empty strings and -1 where it says nothing.
 
-    `src` and `dst` are global ranks; `elements` counts what this rank puts in or, if more, takes out.
+    `src` and `dst` are global ranks; `peer` is the other side's rank in the group, where only that is known.
+    `elements` counts what this rank puts in or, if more, takes out.
     `purpose` is what the group is for, where it shows although nobody describes it.
     """
 
@@ -129,6 +141,7 @@ class CommArgs:
     dtype: str = ""
     seq: int = -1
     purpose: str = ""
+    peer: int = -1
 
 
 @dataclass(frozen=True, eq=False)

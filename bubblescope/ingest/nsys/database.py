@@ -1,0 +1,170 @@
+"""An SQLite file, never written: which tables and columns it has, and its numbers as columns.
+
+Exports of different ages have different tables and columns, and leave out what would be empty. So nothing
+is taken for granted: a column that is not there reads as absent values, a table that is not there as no rows.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from bubblescope.errors import InputError
+from bubblescope.ingest.sqlite import connect
+from bubblescope.ingest.stream import Progress
+from bubblescope.model.columns import Times
+
+__all__ = ["ABSENT", "Database", "Rows", "Table", "quoted"]
+
+ABSENT = -(2**63)
+"""Stands for a number that is NULL, or of a column that is not there."""
+
+_CHUNK = 5_000  # rows at a time: few enough that their objects stay in the caches of a processor
+_LONGEST = 1 << 14  # characters of a text; no name says more, and a damaged file may hold anything
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What is wanted of a table, whichever versions of it there are: columns of integers, and of texts or blobs."""
+
+    name: str
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a table: `numbers` are int64 with ABSENT for NULL, `texts` bytes or None."""
+
+    numbers: Mapping[str, Times]
+    texts: Mapping[str, Sequence[bytes | None]]
+
+
+class Database:
+    """An SQLite file open for reading; context manager.
+
+    It is opened as immutable: SQLite takes no lock and leaves no journal, also in a folder that cannot be
+    written. What a writer left in a write-ahead log beside the file is not read; `unmerged` tells of it.
+
+    Raises InputError where the file cannot be opened or read.
+    """
+
+    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+        self.path = path
+        self.bytes = path.stat().st_size
+        self._progress = progress or (lambda _: None)
+        log = path.with_name(path.name + "-wal")
+        self.unmerged = log.is_file() and log.stat().st_size > 0
+        with self._readable():
+            self._connection = connect(path)
+            self._connection.execute("PRAGMA trusted_schema = OFF")
+            self._tables = self._probe()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._connection.close()
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of all tables."""
+        return tuple(self._tables)
+
+    def versions(self, name: str) -> tuple[str, ...]:
+        """The tables of that name, with or without the number of a version: `X`, `X2`, `X_V3`."""
+        pattern = re.compile(rf"{re.escape(name)}(_?V?\d+)?", re.IGNORECASE)
+        return tuple(table for table in self._tables if pattern.fullmatch(table))
+
+    def has(self, name: str, column: str | None = None) -> bool:
+        """Whether there is a table of that name, and in it the column."""
+        return any(column is None or column in self._tables[table] for table in self.versions(name))
+
+    def is_key(self, name: str, column: str) -> bool:
+        """Whether rows are found by that column without a search."""
+        return all(self._tables[table].get(column, False) for table in self.versions(name))
+
+    def rows(self, table: Table, where: str = "", parameters: Sequence[Any] = ()) -> Iterator[Rows]:
+        """The rows of all versions of a table, some at a time, in no particular order.
+
+        `where` is a condition on columns that the caller knows to be there.
+        """
+        for name in self.versions(table.name):
+            yield from self._rows_of(name, table, f" WHERE {where}" if where else "", parameters)
+
+    def _rows_of(self, name: str, table: Table, where: str, parameters: Sequence[Any]) -> Iterator[Rows]:
+        there = self._tables[name]
+        shown = [_number(column) if column in there else str(ABSENT) for column in table.numbers]
+        shown += [_text(column) if column in there else "NULL" for column in table.texts]
+        query = f"SELECT {', '.join(shown)} FROM {quoted(name)}{where}"  # noqa: S608 - names from the schema, quoted
+        with self._readable(), closing(self._connection.execute(query, parameters)) as cursor:
+            while rows := cursor.fetchmany(_CHUNK):
+                yield _columns(rows, table)
+
+    def advance(self, share: float) -> None:
+        """Tell which share of the file has been read."""
+        self._progress(round(self.bytes * share))
+
+    def _probe(self) -> dict[str, dict[str, bool]]:
+        """The columns of each real table, each with whether it is the key that SQLite finds rows by.
+
+        Views and virtual tables are left out: an export has none, and what they compute is not for us to run.
+        """
+        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        found: dict[str, dict[str, bool]] = {}
+        for (raw,) in self._connection.execute(query).fetchall():
+            name = raw.decode("utf-8", "replace")
+            columns = self._connection.execute(f"PRAGMA table_info({quoted(name)})").fetchall()
+            found[name] = {
+                column.decode("utf-8", "replace"): bool(key) and kind.upper() == b"INTEGER"
+                for _, column, kind, _, _, key in columns
+            }
+        return found
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise InputError(
+                f"{self.path}: expected an export of Nsight Systems, found a damaged SQLite database ({error})",
+                hint="Export the report again: nsys export --type sqlite --force-overwrite=true",
+            ) from error
+
+
+def quoted(name: str) -> str:
+    """A name as SQL wants it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _number(column: str) -> str:
+    return f"ifnull(CAST({quoted(column)} AS INTEGER), {ABSENT})"
+
+
+def _text(column: str) -> str:
+    return f"substr({quoted(column)}, 1, {_LONGEST})"
+
+
+def _columns(rows: list[tuple[Any, ...]], table: Table) -> Rows:
+    width = len(table.numbers)
+    if not table.texts:
+        flat = np.fromiter(chain.from_iterable(rows), np.int64, width * len(rows))
+        return Rows(dict(zip(table.numbers, flat.reshape(-1, width).T, strict=True)), {})
+    columns = list(zip(*rows, strict=True))
+    numbers = {name: np.fromiter(c, np.int64, len(rows)) for name, c in zip(table.numbers, columns, strict=False)}
+    texts = {name: list(map(_bytes, c)) for name, c in zip(table.texts, columns[width:], strict=True)}
+    return Rows(numbers, texts)
+
+
+def _bytes(value: object) -> bytes | None:
+    """A text or blob; what is of another type counts as absent, for it is damage."""
+    return value if isinstance(value, bytes) else None
