@@ -14,6 +14,7 @@ from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
 
+from bubblescope.align.communicators import ranked
 from bubblescope.align.resolve import resolve
 from bubblescope.analysis.assemble import assemble
 from bubblescope.errors import InputError, UsageError
@@ -64,7 +65,7 @@ def load(traces: Traces, options: Options = Options(), progress: Progress | None
     """Read traces and join them to a job; raises as `analyze` does."""
     named = [traces] if isinstance(traces, str | Path) else traces
     found = sources.expand([str(trace) for trace in named])
-    timelines = _by_rank(_mapped(found.paths, options, progress))
+    timelines = _by_rank(ranked(_mapped(found.paths, options, progress)))
     if options.ranks is not None:
         timelines = {rank: t for rank, t in timelines.items() if rank in options.ranks}
         if not timelines:

@@ -11,6 +11,7 @@ import numpy as np
 from bubblescope.align import layout
 from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import fit
+from bubblescope.align.communicators import resolved
 from bubblescope.align.links import links
 from bubblescope.align.pairs import matches
 from bubblescope.align.unlabelled import identified
@@ -27,7 +28,7 @@ Timelines = Mapping[int, RankTimeline]
 
 def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
-    timelines = dict(sorted(timelines.items()))
+    timelines = resolved(dict(sorted(timelines.items())))
     plan = layout.plan(timelines, options)
     told, untold = identified(timelines, plan, options)
     place = plan.place_of()

@@ -134,11 +134,12 @@ def describe(trace: RankTrace, units: Units) -> Talk:
     table: dict[CommArgs, int] = {}
     known = [replace(args, op=normal_op(args.op)) for args in trace.comms]
     posted = posts(trace, units) if trace.on_gpu else {}  # gloo's ranges are the calls themselves
-    around = _host_calls(trace, units)
+    around, told = _host_calls(trace, units)
     by_name = [*(_op_of_name(name) for name in trace.names), ""]  # the last one answers to -1
     is_range = matching(trace.names, _HOST_CALL)
     rows, kernel = [], []
-    columns = zip(units.comm.tolist(), around.tolist(), units.name.tolist(), strict=True)
+    said = np.where(units.comm >= 0, units.comm, told)
+    columns = zip(said.tolist(), around.tolist(), units.name.tolist(), strict=True)
     for unit, (comm, host, name) in enumerate(columns):
         args = known[comm] if comm >= 0 else CommArgs()
         if not args.op:
@@ -166,17 +167,19 @@ def _op_of_name(name: str) -> str:
     return "" if word.lower() in {"", "generic", "coalesced", "kernel"} else normal_op(word)
 
 
-def _host_calls(trace: RankTrace, units: Units) -> Ints:
-    """For each unit the name of the innermost host call around its launch, or -1."""
+def _host_calls(trace: RankTrace, units: Units) -> tuple[Ints, Ints]:
+    """For each unit the name and the arguments of the innermost host call around its launch, or -1."""
     is_call = matching(trace.names, _HOST_CALL)
-    rows = [block.take(is_call[block.name]) for block in (trace.ops, trace.annotations)]
+    ops, notes = trace.ops.take(is_call[trace.ops.name]), trace.annotations.take(is_call[trace.annotations.name])
     start, end, thread, name = (
-        np.concatenate([getattr(r, f) for r in rows]) for f in ("start", "end", "thread", "name")
+        np.concatenate([getattr(r, f) for r in (ops, notes)]) for f in ("start", "end", "thread", "name")
     )
-    result = np.full(len(units), -1, np.int64)
+    comm = np.concatenate((ops.comm, np.full(len(notes), -1)))
+    result = np.full((2, len(units)), -1, np.int64)
     for t in np.unique(units.thread[units.thread >= 0]):
         mine = np.flatnonzero((units.thread == t) & (units.host != NO_HOST))
         theirs = np.flatnonzero(thread == t)
         row = owners(start[theirs], end[theirs], units.host[mine])  # units are in host order
-        result[mine[row >= 0]] = name[theirs[row[row >= 0]]]
-    return result
+        rows = theirs[row[row >= 0]]
+        result[:, mine[row >= 0]] = name[rows], comm[rows]
+    return result[0], result[1]

@@ -24,6 +24,7 @@ DIRECTIONS = frozenset({"send", "recv"})
 
 _LABEL = r"nccl:(?P<op>send|recv) (?P<me>\d{1,6})(?:->|<-)(?P<peer>\d{1,6})"
 _CALL = r"c10d::(?P<op>send|recv)"
+_OF_NCCL = r"nccl(?P<op>Send|Recv)$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ def posts(trace: RankTrace, units: Units) -> Mapping[int, Sequence[CommArgs]]:
 
 
 def _posts(trace: RankTrace) -> tuple[_Posts, Sequence[CommArgs]]:
-    """All calls that post: by their arguments, by NCCL's labels, by the names of torch's operators."""
+    """All calls that post: by their arguments, by torch's labels, by names of torch's operators or NCCL's own."""
     ops, notes = trace.ops, trace.annotations
     by_comm = {i: args for i, args in enumerate(trace.comms) if args.op.lower() in DIRECTIONS}
     table: list[CommArgs] = []
@@ -64,6 +65,7 @@ def _posts(trace: RankTrace) -> tuple[_Posts, Sequence[CommArgs]]:
         (ops, ops.comm, {i: replace(args, op=args.op.lower()) for i, args in by_comm.items()}),
         (notes, notes.name, dict(_named(trace, _LABEL))),
         (ops, ops.name, dict(_named(trace, _CALL))),
+        (ops, ops.name, dict(_named(trace, _OF_NCCL))),
     )
     for source, (block, key, told) in enumerate(sources):
         rows = np.flatnonzero(np.isin(key, list(told)))
@@ -81,7 +83,7 @@ def _named(trace: RankTrace, pattern: str) -> Iterator[tuple[int, CommArgs]]:
         if match is not None:
             groups = match.groupdict()
             peer = _global(trace.identity, int(groups["me"]), int(groups["peer"])) if "me" in groups else -1
-            op = groups["op"]
+            op = groups["op"].lower()
             yield number, CommArgs(op=op, dst=peer) if op == "send" else CommArgs(op=op, src=peer)
 
 

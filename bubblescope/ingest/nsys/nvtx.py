@@ -223,9 +223,9 @@ class _Collector:
 
 
 def _args(name: str, told: Payload, sizes: dict[str, int]) -> CommArgs | None:
-    """The call that a function of NCCL and its payload make; None of functions that move nothing."""
+    """The call that a function of NCCL and its payload make; None if it moves nothing, or to an unknown peer."""
     op = _OPERATIONS.get(name.removeprefix("nccl"))
-    if op is None:
+    if op is None or (op in {"send", "recv"} and told.peer < 0):
         return None
     members = sizes.get(told.communicator, -1)
     share = 1 if op not in _BY_MEMBER else members
