@@ -75,10 +75,17 @@ def _asked(host: Times, ranges: Ranges, borders: Times) -> Ints:
 
 
 def _groups(shared: Talk, asked: Bools) -> Iterator[Bools]:
-    """Which rows are of one group that nobody describes; of calls that name no group those of one operation."""
+    """Which rows are of one group that nobody describes.
+
+    Calls that name no group are of one if they are the same operation on the same stream: NCCL's work for each
+    group has its own in torch (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
+    """
     keys = [(call.group, call.ranks) if call.group or call.ranks else (call.op, ()) for call in shared.calls]
-    for key in sorted({keys[c] for c in np.unique(shared.row[asked]).tolist()}, key=repr):
-        yield asked & np.array([k == key for k in keys], bool)[shared.row]
+    named = np.array([bool(call.group or call.ranks) for call in shared.calls], bool)
+    lane = np.where(named[shared.row], NONE, shared.units.lane)
+    pairs = {(keys[c], on) for c, on in zip(shared.row[asked].tolist(), lane[asked].tolist(), strict=True)}
+    for key, on in sorted(pairs, key=repr):
+        yield asked & np.array([k == key for k in keys], bool)[shared.row] & (lane == on)
 
 
 def _purpose(shared: Talk, mine: Bools, action: Ints, ranges: Ranges) -> Purpose | None:

@@ -32,7 +32,10 @@ _GLOO_CALL = r"gloo:"
 
 @dataclass(frozen=True, eq=False)
 class Units(Columns):
-    """Units in order of `host`, the time at which the host asked; `thread` is -1 where nothing tells it."""
+    """Units in order of `host`, the time at which the host asked; `thread` is -1 where nothing tells it.
+
+    `lane` is the stream that a unit ran on; -1 on a host.
+    """
 
     start: Times = column(np.int64)
     end: Times = column(np.int64)
@@ -40,6 +43,7 @@ class Units(Columns):
     thread: Ints = column(np.int32)
     name: Ints = column(np.int32)
     comm: Ints = column(np.int32)
+    lane: Ints = column(np.int32, absent=-1)
 
     def in_host_order(self) -> Units:
         """The same units, sorted by `host`, then by start."""
@@ -66,7 +70,7 @@ def _gpu_units(trace: RankTrace) -> tuple[Units, Units]:
         np.where(seen, trace.launches.start[launch], NO_HOST) if len(trace.launches) else np.full(len(kernels), NO_HOST)
     )
     thread = np.where(seen, trace.launches.thread[launch], -1) if len(trace.launches) else np.full(len(kernels), -1)
-    units = Units(kernels.start, kernels.end, host, thread, kernels.name, kernels.comm)
+    units = Units(kernels.start, kernels.end, host, thread, kernels.name, kernels.comm, kernels.lane)
     communicates = matching(trace.names, _COMMUNICATION_KERNEL)[kernels.name] | (kernels.comm >= 0)
     return units.take(~communicates), units.take(communicates)
 
