@@ -18,6 +18,7 @@ from bubblescope.align.unlabelled import identified
 from bubblescope.model.job import ClockFit, Job, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.placement import PLACEMENTS
+from bubblescope.model.recorders import recorder
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
@@ -42,7 +43,7 @@ def resolve(timelines: Timelines, options: Options) -> Job:
         clock=ClockFit(method="none", offsets=dict.fromkeys(staged, 0)),
         placement=_placement(staged, plan, options),
         untold_chunks=untold,
-        findings=(*plan.findings, *_untold(untold), *_conflict(staged, plan, options, told=untold is None)),
+        findings=(*plan.findings, *_untold(untold, staged), *_conflict(staged, plan, options, told=untold is None)),
     )
     return _on_one_clock(job)
 
@@ -80,12 +81,13 @@ def _conflict(timelines: Timelines, plan: Plan, options: Options, *, told: bool)
     return (Finding("metadata-conflict", "warning", message),)
 
 
-def _untold(count: int | None) -> tuple[Finding, ...]:
+def _untold(count: int | None, timelines: Timelines) -> tuple[Finding, ...]:
     if count is None:
         return ()
+    wrap = recorder(next(iter(timelines.values())).source).wrap
     message = (
         f"a rank holds several chunks, it seems {count}, and nothing tells which forward belongs to which: "
-        "schedule and micro-batches stay unknown; name the work with torch.profiler.record_function('PP:<stage>F<i>')"
+        f"schedule and micro-batches stay unknown; name the work with {wrap}('PP:<stage>F<i>')"
     )
     return (Finding("untold-chunks", "warning", message),)
 

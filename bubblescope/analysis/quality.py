@@ -13,6 +13,7 @@ from bubblescope.analysis.steps import StepUse
 from bubblescope.analysis.study import Study
 from bubblescope.model.groups import serves
 from bubblescope.model.job import Job
+from bubblescope.model.recorders import recorder
 from bubblescope.model.report import Quality
 from bubblescope.model.timeline import Messages, Work
 from bubblescope.model.trace import Finding
@@ -34,13 +35,6 @@ DEGRADING = frozenset(
 
 EXPLAINED = 0.9
 """Below this share of compute inside actions the numbers are degraded (docs/definitions.md)."""
-
-
-HOW_TO_TELL = (
-    "Wrap the work of the training script in torch.profiler.record_function('PP:<stage>F<micro-batch>') and "
-    "'PP:<stage>B<micro-batch>', or let torch.profiler.profile record ProfilerActivity.CPU beside CUDA"
-)
-"""What to add, so that forwards and backwards need not be guessed."""
 
 
 def missing_ranks(job: Job) -> tuple[int, ...]:
@@ -101,7 +95,7 @@ def _unlabelled(job: Job) -> Finding | None:
         return None
     message = (
         f"no forward or backward could be told on rank {_some(ranks)}: neither labels nor autograd numbers are there, "
-        f"and the kernels between messages do not recur as those of micro-batches would. {HOW_TO_TELL}"
+        f"and the kernels between messages do not recur as those of micro-batches would. {_remedy(job, ranks[0])}"
     )
     return Finding("unlabelled", "warning", message)
 
@@ -114,9 +108,14 @@ def _told_by_kernels(job: Job) -> Finding | None:
     share = owned / max(1, sum(_length(job.timelines[rank].work) for rank in ranks))
     message = (
         f"forwards and backwards of rank {_some(ranks)} were told from kernels and messages alone, "
-        f"which explains {share:.0%} of the compute. {HOW_TO_TELL}"
+        f"which explains {share:.0%} of the compute. {_remedy(job, ranks[0])}"
     )
     return Finding("told-by-kernels", "warning", message)
+
+
+def _remedy(job: Job, rank: int) -> str:
+    """What to add, so that forwards and backwards need not be guessed."""
+    return recorder(job.timelines[rank].source).name_work
 
 
 def _length(work: Work) -> int:
@@ -129,12 +128,13 @@ def _some(ranks: Sequence[int]) -> str:
 
 def _ambiguous(job: Job) -> Finding | None:
     """Without a pipeline found: kernels that may be its messages, or an all-to-all."""
-    count = sum(int(np.sum(t.messages.direction == Messages.EITHER)) for t in job.timelines.values())
-    if not count:
+    counts = {rank: int(np.sum(t.messages.direction == Messages.EITHER)) for rank, t in job.timelines.items()}
+    ranks = [rank for rank, count in counts.items() if count]
+    if not ranks:
         return None
     message = (
-        f"{count} send/receive kernels stand alone, and nothing tells whether they pass between pipeline stages: "
-        f"this may be a pipeline after all. {HOW_TO_TELL}"
+        f"{sum(counts.values())} send/receive kernels stand alone, and nothing tells whether they pass between pipeline "
+        f"stages: this may be a pipeline after all. {_remedy(job, ranks[0])}"
     )
     return Finding("unlabelled", "warning", message)
 
@@ -150,7 +150,8 @@ def _unexplained(views: Mapping[int, RankView], uses: Sequence[StepUse]) -> Find
                 total += view.lanes.compute.clip(lo, hi).total
     if not total or owned / total >= EXPLAINED:
         return None
-    message = f"only {owned / total:.0%} of the compute inside the pipeline belongs to a known action. {HOW_TO_TELL}"
+    remedy = recorder(next(iter(views.values())).timeline.source).name_work
+    message = f"only {owned / total:.0%} of the compute inside the pipeline belongs to a known action. {remedy}"
     return Finding("unexplained-work", "warning", message)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bubblescope.model.columns import Bools, Times
+from bubblescope.model.recorders import recorder
 from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct.units import matching
 
@@ -40,7 +41,8 @@ def lost(trace: RankTrace) -> tuple[Finding, ...]:
         return ()
     message = (
         f"{empty} of {len(launches)} launches have no kernel and {stray} of {len(kernels)} kernels no launch: "
-        "the profiler lost events, and what they were counts as idle time; record ProfilerActivity.CPU and .CUDA"
+        "the profiler lost events, and what they were counts as idle time; "
+        f"{recorder(trace.source).both_sides}"
     )
     return (Finding("lost-kernels", "warning", message, trace.source.path),)
 

@@ -11,6 +11,7 @@ from bubblescope.model.columns import Bools, Times
 from bubblescope.model.groups import IN_STAGE
 from bubblescope.model.names import plainly
 from bubblescope.model.options import Options
+from bubblescope.model.recorders import recorder
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
@@ -153,7 +154,7 @@ def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) 
         return ()
     message = (
         "the labels name forwards only, while an optimizer runs: the backwards are not told; "
-        "record CPU activities, or name them with --label B=..."
+        f"name them with --label B=..., or {recorder(trace.source).operators}"
     )
     return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
 
@@ -190,8 +191,7 @@ def _one_step(trace: RankTrace, marks: steps.Marks, how: How) -> tuple[Finding, 
     if len(marks) != 1 or marked or how in {None, "labels"}:
         return ()
     message = (
-        "nothing tells where steps begin, so the recording is taken as one step; call profiler.step() after each, "
-        "or wrap each step in torch.profiler.record_function('ProfilerStep#<n>')"
+        f"nothing tells where steps begin, so the recording is taken as one step; {recorder(trace.source).mark_steps}"
     )
     return (Finding("steps-assumed", "warning", message, trace.source.path),)
 
