@@ -36,7 +36,7 @@ AT_LEAST_0 = (
     "run_ahead_ns",
     "jitter",
 )
-CHOICES = ("labels", "p2p_args", "backend", "era", "metadata", "pg_desc", "host", "kernel_names")
+CHOICES = ("labels", "p2p_args", "backend", "era", "metadata", "pg_desc", "host", "kernel_names", "payloads")
 
 
 def check(job: Job) -> None:
@@ -64,6 +64,17 @@ def _choices(job: Job) -> Iterator[str]:
         known = get_args(hints[name])
         if getattr(job, name) not in known:
             yield f"{name} must be one of {', '.join(known)}, found {getattr(job, name)!r}"
+    yield from _recorders(job)
+
+
+def _recorders(job: Job) -> Iterator[str]:
+    """One of them for all ranks, or as many as there are ranks."""
+    if len(job.recorders) != job.world:
+        yield f"recorder needs one for each of {job.world} ranks, found {len(job.recorders)}"
+    known = get_args(get_args(get_type_hints(type(job))["recorder"])[0])
+    for recorder in job.recorders:
+        if recorder not in known:
+            yield f"recorder must be one of {', '.join(known)}, found {recorder!r}"
 
 
 def _shape(job: Job) -> Iterator[str]:
@@ -145,6 +156,8 @@ def _wishes(job: Job) -> Iterator[str]:
         yield "gloo fuses nothing"
     if job.backend == "cpu" and (job.host != "all" or job.recompute):
         yield "on a CPU the host is all that is recorded, and nothing is computed again"
+    if job.backend == "cpu" and "nsys" in job.recorders:
+        yield "nsys records GPUs: on a CPU the recorder is kineto"
     plain = job.v == job.slices == 1 and job.kinds <= {Kind.F, Kind.B} and not _both_ways(job)
     if job.labels == "torch" and not plain:
         yield "Forward i labels name neither chunk nor slice, and neither I nor W"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bubblescope.emit.groups import groups_of, message_args
+from bubblescope.emit.groups import communicator, groups_of, message_args
 from bubblescope.emit.job import Job
 from bubblescope.emit.names import (
     LAYER,
@@ -16,13 +16,16 @@ from bubblescope.emit.names import (
 )
 from bubblescope.emit.pieces import Piece, cut
 from bubblescope.emit.run import Ran, Run, Span, Step, Transfer
-from bubblescope.emit.simulate import TICK_NS, shortest
+from bubblescope.emit.simulate import START_NS, TICK_NS, shortest
 from bubblescope.emit.tape import COMPUTE_STREAM, Args, Launch, Node, Tape
 from bubblescope.model.actions import Action, Kind
 
 __all__ = ["CudaRank"]
 
 ELEMENTS = 4_194_304
+BYTES = 2 * ELEMENTS
+SUM = 0  # as NCCL numbers reductions
+JOIN_NS = 100_000  # between one communicator and the next
 MOST_NS = 4_000  # of a unit of the host's work
 MESSAGE_TICKS = 6  # units that a message takes, its label included
 GAP_TICKS = 17  # units between posting the receives of a block and launching its first kernel
@@ -38,6 +41,7 @@ class CudaRank:
         self.job, self.rank, self.tape = job, rank, tape
         self.place = job.place(rank)
         self.groups = groups_of(job, rank)
+        self.communicators = {axis: communicator(job, group) for axis, group in self.groups.items()}
         late = job.host_gap_ns >= GAP_TICKS * TICK_NS  # a smaller gap is none that a launch could make
         slack = job.host_gap_ns // GAP_TICKS if late else MOST_NS
         self.unit = max(TICK_NS, min(MOST_NS, shortest(job) // job.ticks, slack))
@@ -46,6 +50,7 @@ class CudaRank:
         self.nodes: dict[Action, list[Node]] = {}
         self.busy: dict[int, int] = {}
         self.streams: dict[tuple[bool, bool, int, int], int] = {}
+        self._join()
 
     def step(self, step: Step) -> None:
         """Write one step: its annotation, the pipeline, and what follows."""
@@ -66,6 +71,15 @@ class CudaRank:
                 self.at += self.unit
         self._after(step)
         self.tape.project(name, (lane[0].start, lane[-1].end), outer, COMPUTE_STREAM)
+
+    def _join(self) -> None:
+        """Make the communicators, before the first step; no group of one rank has any."""
+        groups = [group for group in self.groups.values() if len(group.ranks) > 1]
+        for behind, group in enumerate(groups, start=-len(groups)):
+            begin = START_NS + behind * JOIN_NS
+            sizes = (len(group.ranks), group.ranks.index(self.rank), self.tape.device)
+            span = (begin, begin + JOIN_NS // 2)
+            self.tape.call("ncclCommInitRank", span, self.communicators[group.axis], *sizes)
 
     def _spend(self, name: str, units: int) -> None:
         self.tape.mark(name, self.at, self.at + units * self.unit)
@@ -100,12 +114,18 @@ class CudaRank:
         name = f"nccl:send {mine}->{peer}" if sends else f"nccl:recv {mine}<-{peer}"
         note = self.tape.mark(name, at + 3 * unit // 2, at + 3 * unit)
         launch = Launch(at + 2 * unit, at + 2 * unit + unit // 2, owner)
+        self._told(transfer, (launch.begin - unit // 4, launch.end + unit // 4), sends=sends)
         stream = self._stream(transfer, sends=sends)
         span = self._shown((transfer.sent if sends else transfer.received, transfer.end), stream)
         on_kernel = extra if self.job.p2p_args == "kernel" else None
         self.tape.kernel(P2P_KERNEL, span, launch, stream=stream, extra=on_kernel)
         self.tape.project(name, span, note, stream)
         self.at += 5 * unit
+
+    def _told(self, transfer: Transfer, span: Span, *, sends: bool) -> None:
+        """The call of NCCL behind a send or receive; the peer is counted in the communicator."""
+        peer = transfer.target if sends else transfer.source
+        self.tape.call("ncclSend" if sends else "ncclRecv", span, self.communicators["pp"], BYTES, peer)
 
     def _post(self, transfer: Transfer, *, sends: bool) -> tuple[Args, Args]:
         """The operators of a message, four units long; their arguments tell the peer where the job says so."""
@@ -216,6 +236,8 @@ class CudaRank:
         owner |= extra
         note = tape.mark("nccl:all_reduce", at + unit // 2, at + 2 * unit - unit // 2, tid=tid)
         launch = Launch(at + unit, at + unit + unit // 4, owner, tid)
+        told = (launch.begin - unit // 4, launch.end + unit // 4)
+        tape.call("ncclAllReduce", told, self.communicators[axis], BYTES, SUM, tid=tid)
         span = self._shown((piece.begin, piece.end), stream)
         tape.kernel(REDUCE_KERNEL, span, launch, stream=stream, extra=extra)
         tape.project("nccl:all_reduce", span, note, stream)
@@ -236,18 +258,21 @@ class CudaRank:
                 self._labelled(message_label("SEND", part.action), transfer, sends=True)
 
     def _batch(self, out: Transfer, back: Transfer) -> None:
-        """A coalesced send and receive: its kernel carries no arguments."""
-        begin = self.at
+        """A coalesced send and receive: its kernel carries no arguments, and is launched where NCCL's group ends."""
+        begin, unit = self.at, self.unit
+        self.tape.call("ncclGroupStart", (begin - unit // 2, begin - unit // 4))
         for transfer, sends in ((out, True), (back, False)):
             self._post(transfer, sends=sends)
-            self.at += 5 * self.unit
+            self._told(transfer, (self.at + 2 * unit, self.at + 3 * unit), sends=sends)
+            self.at += 5 * unit
         note = self.tape.mark("nccl:coalesced", begin, self.at)
-        launch = Launch(self.at - self.unit, self.at - self.unit // 2, note)
+        launch = Launch(self.at - unit, self.at - unit // 2, note)
+        self.tape.call("ncclGroupEnd", (launch.begin, self.at - unit // 4))
         stream = self._stream(out, sends=True)
         span = self._shown((out.sent, max(out.end, back.end)), stream)
         self.tape.kernel(P2P_KERNEL, span, launch, stream=stream)
         self.tape.project("nccl:coalesced", span, note, stream)
-        self.at += self.unit
+        self.at += unit
 
     def _after(self, step: Step) -> None:
         """Gradient all-reduce and optimizer."""

@@ -1,4 +1,4 @@
-"""The files of a job: one Kineto trace a rank, whole or not there, all in one folder."""
+"""The files of a job, whole or not there, all in one folder: a trace a rank, or of nsys an export a rank or a host."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import orjson
 from bubblescope import atomic
 from bubblescope.emit.job import Job
 from bubblescope.emit.kineto import content
+from bubblescope.emit.nsys import export
 from bubblescope.emit.record import record
 from bubblescope.emit.simulate import simulate
 from bubblescope.emit.truth import truth
@@ -34,15 +35,13 @@ def write(job: Job, folder: Path, *, overwrite: bool = False, with_truth: bool =
         with_truth: whether to leave the truth beside the traces, in `truth.json`.
 
     Returns:
-        The files written: traces in rank order, then that of the truth.
+        The files written: traces in the order of their first rank, then that of the truth.
 
     Raises:
         UsageError: The order of the job cannot run, or a file exists, or the folder cannot be written.
     """
     simulate(job)
-    makers: dict[Path, Callable[[], bytes]] = {
-        folder / _name(job, rank): partial(_trace, job, rank) for rank in range(job.world) if rank not in job.missing
-    }
+    makers = _makers(job, folder)
     if with_truth:
         makers[folder / TRUTH_FILE] = lambda: record(truth(job))
     try:
@@ -56,16 +55,31 @@ def write(job: Job, folder: Path, *, overwrite: bool = False, with_truth: bool =
     return list(makers)
 
 
-def _name(job: Job, rank: int) -> str:
-    """The file of a rank."""
-    suffix = ".json.gz" if job.compress else ".json"
+def _makers(job: Job, folder: Path) -> dict[Path, Callable[[], bytes]]:
+    """What makes the content of every trace."""
+    exported: dict[Path, list[int]] = {}
+    makers: dict[Path, Callable[[], bytes]] = {}
+    for rank in (rank for rank in range(job.world) if rank not in job.missing):
+        if job.recorders[rank] == "kineto":
+            name = _name(job, "trace", str(rank), f"rank{rank}", ".json.gz" if job.compress else ".json")
+            makers[folder / name] = partial(_trace, job, rank, name)
+        else:
+            whose = f"node{job.host_of(rank)}" if job.one_file_a_host else f"rank{rank}"
+            path = folder / _name(job, "report", whose, whose, ".sqlite")
+            exported.setdefault(path, []).append(rank)
+            makers[path] = partial(export, job, exported[path])
+    return makers
+
+
+def _name(job: Job, what: str, key: str, whose: str, suffix: str) -> str:
+    """A file's name: whose it is, or what only the seed and a key can tell."""
     if job.neutral_names:
-        return f"trace_{hashlib.sha256(f'{job.seed}/{rank}'.encode()).hexdigest()[:12]}{suffix}"
-    return f"rank{rank}_trace{suffix}"
+        return f"{what}_{hashlib.sha256(f'{job.seed}/{key}'.encode()).hexdigest()[:12]}{suffix}"
+    return f"{whose}_{what}{suffix}"
 
 
-def _trace(job: Job, rank: int) -> bytes:
-    data = orjson.dumps(content(job, rank, _name(job, rank).removesuffix(".gz")))
+def _trace(job: Job, rank: int, name: str) -> bytes:
+    data = orjson.dumps(content(job, rank, name.removesuffix(".gz")))
     return _gzip(data) if job.compress else data
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from bubblescope.emit.job import Job
 
-__all__ = ["Group", "distributed_info", "groups_of", "message_args"]
+__all__ = ["Group", "communicator", "distributed_info", "groups_of", "message_args"]
 
 DESCRIPTIONS = {
     "megatron": {
@@ -46,6 +47,11 @@ def _groups(job: Job) -> tuple[Group, ...]:
 def groups_of(job: Job, rank: int) -> dict[str, Group]:
     """A rank's own groups by axis."""
     return {group.axis: group for group in _groups(job) if rank in group.ranks}
+
+
+def communicator(job: Job, group: Group) -> int:
+    """What NCCL calls the communicator of a group: a number of 64 bits without a sign, the same on all its ranks."""
+    return int.from_bytes(hashlib.sha256(f"{job.seed}/{group.name}".encode()).digest()[:8], "little")
 
 
 def distributed_info(job: Job, rank: int) -> dict[str, Any]:

@@ -21,7 +21,9 @@ __all__ = [
     "Labels",
     "Metadata",
     "P2PArgs",
+    "Payloads",
     "Place",
+    "Recorder",
     "StageWork",
 ]
 
@@ -33,6 +35,8 @@ Metadata = Literal["before", "after", "none"]
 Descriptions = Literal["megatron", "mesh", "undefined"]
 Host = Literal["all", "launches", "none"]
 KernelNames = Literal["torch", "split", "blind"]
+Recorder = Literal["kineto", "nsys"]
+Payloads = Literal["json", "blobs", "none"]
 
 CPU_GAP_NS = 20_000  # on CPU one thread computes and posts messages: it needs a gap between actions
 CPU_POST_NS, CPU_NEXT_NS = 2_000, 1_500  # from a block's end to its first message, and from each message to the next
@@ -118,6 +122,12 @@ class Job:
         neutral_names: file names that tell no rank.
         compress: write .json.gz rather than .json.
         seed: of every random number.
+        recorder: what records the run: one for all ranks, or one for each of them. An export of Nsight Systems knows
+            `labels`, `comm_labels` and `autograd` as NVTX ranges, operators only with `autograd`, NCCL's own ranges
+            unless `host` leaves them out; `era`, `pg_desc`, `gpu_annotations` and `compress` are Kineto's.
+        payloads: how an export holds what NCCL's ranges tell (communicators, sizes, peers): as JSON, as bytes, or not,
+            as is usual. With `p2p_args` none there is nothing to hold, as of an NCCL older than 2.16.
+        one_file_a_host: all ranks of a host that nsys records are processes of one export, rather than one each.
     """
 
     schedule: str = "1f1b"
@@ -172,6 +182,9 @@ class Job:
     neutral_names: bool = False
     compress: bool = True
     seed: int = 0
+    recorder: Recorder | tuple[Recorder, ...] = "kineto"
+    payloads: Payloads = "none"
+    one_file_a_host: bool = False
 
     def __post_init__(self) -> None:
         """Keep lists as tuples, take the sizes of explicit orders, and refuse jobs that no framework could run."""
@@ -190,6 +203,8 @@ class Job:
             object.__setattr__(self, name, tuple((key, factor) for key, factor in getattr(self, name)))
         for name in ("scale", "edges_ns", "skew_ns", "drift_ppm", "missing"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        if not isinstance(self.recorder, str):
+            object.__setattr__(self, "recorder", tuple(self.recorder))
 
     def _measure(self) -> None:
         """The sizes of a pipeline with explicit orders."""
@@ -281,6 +296,15 @@ class Job:
     def place(self, rank: int) -> Place:
         """Where a global rank sits."""
         return Place(rank // (self.t * self.d), rank // self.t % self.d, rank % self.t)
+
+    @cached_property
+    def recorders(self) -> tuple[Recorder, ...]:
+        """What records each global rank."""
+        return (self.recorder,) * self.world if isinstance(self.recorder, str) else self.recorder
+
+    def host_of(self, rank: int) -> int:
+        """The host of a global rank, counted from 0."""
+        return rank // self.ranks_a_host
 
     def factor(self, rank: int, stage: int) -> float:
         """How much longer than the mean a stage works on a pipeline rank."""

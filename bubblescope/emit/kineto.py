@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bubblescope.emit.cpu import CpuRank
-from bubblescope.emit.cuda import CudaRank
 from bubblescope.emit.groups import distributed_info
 from bubblescope.emit.job import Job
+from bubblescope.emit.play import play
 from bubblescope.emit.simulate import START_NS, simulate
 from bubblescope.emit.tape import BASE_NS, Tape
 
@@ -40,17 +39,14 @@ def _metadata(job: Job, rank: int) -> dict[str, Any]:
         return head
     if job.backend == "cuda":
         head |= {"cuda_runtime_version": 12040, "cuda_driver_version": 12040}
-    return head | {"distributedInfo": distributed_info(job, rank), "host_name": f"node{rank // job.ranks_a_host}"}
+    return head | {"distributedInfo": distributed_info(job, rank), "host_name": f"node{job.host_of(rank)}"}
 
 
 def _events(job: Job, rank: int) -> list[dict[str, Any]]:
     """Names of processes and threads, the steps, and the marks that close a file."""
-    tape, steps = Tape(job, rank), simulate(job)
-    writer = CudaRank(job, rank, tape) if job.backend == "cuda" else CpuRank(job, rank, tape)
-    for step in steps:
-        writer.step(step)
+    tape = play(job, rank)
     opening = tape.stamp(tape.clock(START_NS - 500_000))
-    closing = tape.stamp(tape.clock(steps[-1].end + 500_000))
+    closing = tape.stamp(tape.clock(simulate(job)[-1].end + 500_000))
     marks: list[dict[str, Any]] = [
         {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", "pid": "Traces"},
         {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": closing},

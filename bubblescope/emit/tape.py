@@ -10,7 +10,7 @@ import orjson
 from bubblescope.emit.job import Job
 from bubblescope.emit.run import Span
 
-__all__ = ["BASE_NS", "COMPUTE_STREAM", "Args", "Launch", "Node", "Tape"]
+__all__ = ["BASE_NS", "COMPUTE_STREAM", "Args", "Call", "Launch", "Node", "Tape"]
 
 BASE_NS = 1_790_857_026_000_000_000
 ORIGIN_NS = BASE_NS + 5_112_000_000_000_000
@@ -46,6 +46,19 @@ class Launch(NamedTuple):
     tid: int | None = None
 
 
+class Call(NamedTuple):
+    """A call of NCCL as NCCL itself tells of it: what the rank's clock showed, the thread, and what it was called with.
+
+    `values` are those of the fields that NCCL has for the function, in their order.
+    """
+
+    name: str
+    start: int
+    end: int
+    tid: int
+    values: tuple[int, ...]
+
+
 def _stamp(job: Job) -> Callable[[int], Any]:
     """How a moment, in nanoseconds since the epoch, is written: microseconds always, as exact text."""
     if job.era == "epoch-int":
@@ -57,7 +70,8 @@ def _stamp(job: Job) -> Callable[[int], Any]:
 class Tape:
     """Collects one rank's events.
 
-    Host rows and GPU rows are kept apart and written one after the other, as Kineto does.
+    Host rows and GPU rows are kept apart and written one after the other, as Kineto does. What NCCL tells of itself,
+    which Kineto does not hear, is kept apart from both.
     """
 
     def __init__(self, job: Job, rank: int) -> None:
@@ -71,6 +85,7 @@ class Tape:
         self.numbered = job.autograd and job.trains  # without a backward autograd counts nothing
         self.host: list[Row] = []
         self.gpu: list[Row] = []
+        self.calls: list[Call] = []
         self.ids, self.correlation, self.flows = 0, 1000, 0
         self.number = 1
 
@@ -139,6 +154,11 @@ class Tape:
         args |= {"External id": external, "device": self.device, "context": 1, "stream": stream}
         args |= {"correlation": self.correlation} | STATIC | GRID | (extra or {})
         self.flow("f", "ac2g", self.correlation, (self.device, stream), span[0])
+
+    def call(self, name: str, span: Span, *values: int, tid: int | None = None) -> None:
+        """Append a call of NCCL, by the main thread if no other is named."""
+        moments = self.clock(span[0]), self.clock(span[1])
+        self.calls.append(Call(name, *moments, self.main if tid is None else tid, values))
 
     def project(self, name: str, span: Span, owner: Args, stream: int) -> None:
         """Append the GPU's copy of an annotation: it spans the kernels launched right inside it, and 1 ns more."""
