@@ -17,12 +17,12 @@ from bubblescope.cli.options import GroupedOption
 from bubblescope.errors import UsageError
 
 if TYPE_CHECKING:
-    from bubblescope.emit import Job
+    from bubblescope.emit import Job, Recorder
     from bubblescope.schedules.trial import Trial
 
 __all__ = ["Emission", "emit_options", "numbers"]
 
-FORMATS = ("kineto",)
+FORMATS = ("kineto", "nsys")
 NS = 1_000_000  # in a millisecond
 
 _MOST_ACTIONS = 100_000  # a minute and 100 MB
@@ -32,6 +32,7 @@ _MOST_ACTIONS = 100_000  # a minute and 100 MB
 class Emission:
     """Where traces go, and how the run they are of differs from the schedule on paper."""
 
+    recorder: Recorder
     folder: Path
     imbalance: tuple[float, ...]
     jitter: float
@@ -74,6 +75,7 @@ class Emission:
             labels="pp" if self.labels else "none",
             steps=self.steps,
             seed=self.seed,
+            recorder=self.recorder,
         )
 
     def _check(self, trial: Trial) -> None:
@@ -110,7 +112,8 @@ def emit_options(function: Callable[..., Any]) -> Callable[..., Any]:
         if asked is None:
             _refuse_alone(faults)
             return function(emission=None, **given)
-        return function(emission=_emission(asked[1], faults), **given)
+        recorder, folder = asked
+        return function(emission=_emission(recorder, folder, faults), **given)
 
     for option in reversed(_options()):
         call = option(call)
@@ -119,8 +122,9 @@ def emit_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _options() -> list[Callable[[Any], Any]]:
     option = partial(click.option, cls=GroupedOption, heading="Traces of such a run (times are milliseconds then)")
+    format_and_folder = (click.Choice(FORMATS), str)
     return [
-        option("--emit", type=(click.Choice(FORMATS), str), metavar="kineto DIR", help="Write traces into a folder."),
+        option("--emit", type=format_and_folder, metavar="kineto|nsys DIR", help="Write traces into a folder."),
         option("--imbalance", metavar="F", help="How much longer the last stage works; or a list, one a stage."),
         option("--jitter", type=float, metavar="SIGMA", help="Relative spread of every action's time."),
         option("--straggler", multiple=True, metavar="RANK:F", help="A rank that takes F times as long. Repeatable."),
@@ -139,11 +143,12 @@ def _refuse_alone(faults: dict[str, Any]) -> None:
             raise UsageError(f"--{name.replace('_', '-')} needs --emit", hint="it changes only what is written")
 
 
-def _emission(folder: str, faults: dict[str, Any]) -> Emission:
+def _emission(recorder: Recorder, folder: str, faults: dict[str, Any]) -> Emission:
     if not folder:
         raise UsageError("--emit takes the name of a folder, found an empty one")
     imbalance = faults["imbalance"]
     return Emission(
+        recorder=recorder,
         folder=Path(folder),
         imbalance=() if imbalance is None else numbers("imbalance", imbalance),
         jitter=_within("jitter", faults["jitter"], 0.0, 1.0),

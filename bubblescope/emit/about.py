@@ -21,8 +21,8 @@ GPU = {
     "computeMajor": 9,
     "computeMinor": 0,
 }
-SECRET = 'DEMO_TOKEN="not-for-reports-7c1f"'
-"""Environments hold such things, and no report may."""
+PLANTED = 'DEMO_TOKEN="not-for-reports-7c1f"'
+"""Environments hold such things, and no report may repeat them."""
 
 
 def about(job: Job, tapes: list[Tape], origin: int, strings: Strings) -> dict[str, Iterable[Row]]:
@@ -79,4 +79,4 @@ def _capture(job: Job, tapes: list[Tape]) -> Iterable[tuple[str, str]]:
         if not job.one_file_a_host:
             yield "PROCESS_0:ENVIRONMENT_VARIABLE", f'RANK="{tapes[0].rank}"'
             yield "PROCESS_0:ENVIRONMENT_VARIABLE", f'WORLD_SIZE="{job.world}"'
-        yield "PROCESS_0:ENVIRONMENT_VARIABLE", SECRET
+        yield "PROCESS_0:ENVIRONMENT_VARIABLE", PLANTED

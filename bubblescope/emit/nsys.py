@@ -113,8 +113,9 @@ class _Session:
         for tape in self.tapes:
             if tape.calls:
                 rows.append(domain_row(tape.calls[0].start - self.origin - 1_000, global_id(tape.pid, tape.main)))
-            for call in tape.calls:
-                rows.append(call_row(self.job, call, self.origin, global_id(tape.pid, call.tid), strings))
+            rows += [
+                call_row(self.job, call, self.origin, global_id(tape.pid, call.tid), strings) for call in tape.calls
+            ]
         self._dice("ranges").shuffle(rows)
         return iter(rows)
 

@@ -330,7 +330,7 @@ def test_a_size_that_contradicts_the_file_is_refused(bubblescope, tmp_path):
         ((*TWO, "--steps", "3"), "--steps needs --emit"),
         ((*TWO, "--no-labels"), "--no-labels needs --emit"),
         ((*TWO, "--straggler", "1:2"), "--straggler needs --emit"),
-        ((*TWO, "--emit", "nsys", "d"), "'nsys' is not 'kineto'"),
+        ((*TWO, "--emit", "perfetto", "d"), "'perfetto' is not one of 'kineto', 'nsys'"),
     ],
 )
 def test_what_cannot_be_is_refused(bubblescope, tmp_path, monkeypatch, arguments, problem):
