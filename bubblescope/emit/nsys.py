@@ -73,12 +73,12 @@ class _Seen(NamedTuple):
 
     @property
     def thread(self) -> int:
-        """By whom; of a kernel there is none."""
+        """Who did it, where that is a thread of the host."""
         return global_id(self.tape.pid, self.event["tid"])
 
 
 class _Session:
-    """The rows of what happened after `origin`, in the order of a pack of cards that was shuffled."""
+    """The rows of what happened, in nanoseconds since `origin`, each table shuffled."""
 
     def __init__(self, job: Job, tapes: list[Tape], origin: int) -> None:
         self.job, self.tapes, self.origin = job, tapes, origin

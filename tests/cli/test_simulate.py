@@ -421,6 +421,16 @@ class TestEmit:
         assert report.schedule.name == "gpipe"
         assert report.bubble.measured == pytest.approx(0.2, abs=1e-3)
 
+    def test_exports_are_of_the_same_run(self, bubblescope, tmp_path):
+        """In either format the truth is the same."""
+        run = named("1f1b", 2, 4, "--forward", "10", "--backward", "20", "--imbalance", "2", "--emit")
+        for recorder in ("kineto", "nsys"):
+            assert bubblescope(*run, recorder, str(tmp_path / recorder)).code == 0
+        names = sorted(path.name for path in (tmp_path / "nsys").iterdir())
+        assert names == ["rank0_report.sqlite", "rank1_report.sqlite", "truth.json"]
+        one, other = ((tmp_path / recorder / "truth.json").read_bytes() for recorder in ("kineto", "nsys"))
+        assert one == other
+
     def test_faults_are_in_the_traces(self, bubblescope, tmp_path):
         """A last stage twice as heavy is found again, and the sizes stated are those of the job."""
         faults = ("--imbalance", "2", "--dp", "2", "--tp", "2", "--steps", "2", "--jitter", "0.01", "--skew-ms", "1")

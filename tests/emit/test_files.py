@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import stat
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +15,7 @@ from bubblescope.errors import UsageError
 from tests.emit.jobs import JOBS
 
 SMALL = Job(p=2, m=2)
+HOSTS = Job(p=2, m=4, d=2, jitter=0.1, recorder="nsys", one_file_a_host=True, ranks_a_host=2, payloads="blobs")
 
 
 def test_neutral_names_tell_no_rank(tmp_path):
@@ -23,7 +26,9 @@ def test_neutral_names_tell_no_rank(tmp_path):
     assert len(set(paths)) == 2
 
 
-@pytest.mark.parametrize("job", [Job(p=2, m=4, t=2, jitter=0.1, seed=1), JOBS["dualpipe"], JOBS["cpu dualpipe-v"]])
+@pytest.mark.parametrize(
+    "job", [Job(p=2, m=4, t=2, jitter=0.1, seed=1), JOBS["dualpipe"], JOBS["cpu dualpipe-v"], HOSTS]
+)
 def test_same_job_same_bytes(tmp_path, job):
     """And another seed, other times."""
     other = Job(**{field: getattr(job, field) for field in job.__dataclass_fields__} | {"seed": 9})
@@ -33,6 +38,34 @@ def test_same_job_same_bytes(tmp_path, job):
     )
     assert one == two
     assert all(a != b for a, b in zip(one, three, strict=True))
+
+
+def test_exports_are_a_rank_or_a_host_each(tmp_path):
+    """And missing ranks are in none."""
+    job = replace(HOSTS, ranks_a_host=3, missing=(3,))
+    assert [path.name for path in write(job, tmp_path)] == ["node0_report.sqlite"]
+    single = replace(job, one_file_a_host=False)
+    assert [path.name for path in write(single, tmp_path)] == [f"rank{rank}_report.sqlite" for rank in range(3)]
+    neutral = write(replace(HOSTS, neutral_names=True), tmp_path)
+    assert all(re.fullmatch(r"report_[0-9a-f]{12}\.sqlite", path.name) for path in neutral)
+    assert len(set(neutral)) == 2
+
+
+def test_a_job_may_be_recorded_by_both(tmp_path):
+    """Each rank's file is the one it would be if all were recorded alike."""
+    jobs = [Job(p=3, m=2, recorder=recorder) for recorder in ("kineto", "nsys", ("kineto", "nsys", "kineto"))]
+    traces, exports, mixed = ([p.read_bytes() for p in write(job, tmp_path / str(i))] for i, job in enumerate(jobs))
+    assert mixed == [traces[0], exports[1], traces[2]]
+
+
+def test_kineto_knows_nothing_of_exports(tmp_path):
+    """What only exports have changes no trace."""
+    plain, told = (
+        [path.read_bytes() for path in write(job, tmp_path / str(i))]
+        for i, job in enumerate((SMALL, replace(SMALL, payloads="json", one_file_a_host=True)))
+    )
+    assert plain == told
+    assert not any(b"ncclSend" in gzip.decompress(data) for data in plain)
 
 
 def test_the_folder_is_made(tmp_path):
