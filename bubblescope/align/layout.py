@@ -32,7 +32,7 @@ def plan(timelines: Timelines, options: Options) -> Plan:
     world = _world_size(timelines)
     drawn = by_coordinates({rank: timeline.identity for rank, timeline in timelines.items()})
     groups = {rank: {**drawn.get(rank, {}), **_described(rank, timeline)} for rank, timeline in timelines.items()}
-    degree = {p: _degree(groups, p) for p in ("pp", "tp", "dp", "cp", "ep")}
+    degree = {p: _degree(groups, p) or _counted(timelines, p) for p in ("pp", "tp", "dp", "cp", "ep")}
     for name in ("pp", "tp", "dp"):
         degree[name] = getattr(options, name) or degree[name]
     if options.pp is not None:
@@ -89,6 +89,14 @@ def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ..
 
 def _degree(groups: Groups, kind: Purpose) -> int | None:
     return max((len(g[kind]) for g in groups.values() if kind in g), default=None)
+
+
+def _counted(timelines: Timelines, kind: Purpose) -> int | None:
+    """The size of groups of whose members nothing but the number is told."""
+    if kind == "pp":
+        return None  # its size alone places no rank
+    sizes = (call.group_size for t in timelines.values() for call in t.calls if not call.ranks and serves(call) == kind)
+    return max((size for size in sizes if size > 0), default=None)
 
 
 def _by_description(groups: Groups) -> tuple[Pipeline, ...]:

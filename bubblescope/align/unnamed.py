@@ -107,11 +107,28 @@ def neighbours(timelines: Timelines, world: int) -> tuple[tuple[int, ...], ...]:
         while chain[-1] in follower and len(chain) <= len(follower):
             chain.append(follower[chain[-1]])
         chains.append(tuple(chain))
+    chains = _both_ways(chains, timelines)
     ranks = sorted(rank for chain in chains for rank in chain)
     depths = {len(chain) for chain in chains}
     open_ = any(chain[0] not in timelines for chain in chains) and any(chain[-1] not in timelines for chain in chains)
     whole = ranks == list(range(world)) and len(depths) == 1 and min(depths) > 1
     return tuple(chains) if whole and (len(chains) == 1 or not open_) else ()
+
+
+def _both_ways(chains: Sequence[tuple[int, ...]], timelines: Timelines) -> list[tuple[int, ...]]:
+    """The chains, two of which are one where their last ranks talk: a pipeline that runs both ways begins at either end.
+
+    Which end is the first stage's is not told, as both directions do the same; the lower rank's is taken for it.
+    """
+    ends = {chain[-1]: chain for chain in chains}
+    joined = list(chains)
+    for last, chain in sorted(ends.items(), key=lambda end: end[1]):
+        peers = timelines[last].messages.peer.tolist() if last in timelines else []
+        other = next((ends[peer] for peer in peers if peer != last and peer in ends), None)
+        if other is not None and chain in joined and other in joined:
+            joined[joined.index(chain)] = chain + other[::-1]
+            joined.remove(other)
+    return joined
 
 
 def _first_target(timeline: RankTimeline) -> int | None:
