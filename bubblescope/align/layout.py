@@ -69,9 +69,13 @@ def _of_unknown_ranks(timeline: RankTimeline) -> bool:
 
 
 def _world_size(timelines: Timelines) -> int:
+    """Ranks of the job: as many as stated, named, or members of a communicator; who sends or receives is not alone."""
     stated = [t.identity.world_size or 0 for t in timelines.values()]
-    named = [int(t.messages.peer.max()) + 1 for t in timelines.values() if len(t.messages)]
-    return max([*stated, *named, max(timelines, default=-1) + 1])
+    joined = [member.ranks for t in timelines.values() for member in t.identity.memberships]
+    messages = [t.messages for t in timelines.values() if len(t.messages)]
+    named = [int(m.peer.max()) + 1 for m in messages]
+    talking = [2 for m in messages if np.any(m.direction != Messages.EITHER)]
+    return max([*stated, *joined, *named, *talking, max(timelines, default=-1) + 1])
 
 
 def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ...]]:
