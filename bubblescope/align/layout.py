@@ -20,9 +20,10 @@ from bubblescope.model.options import Options
 from bubblescope.model.timeline import Messages, RankTimeline
 from bubblescope.model.trace import Finding
 
-__all__ = ["plan"]
+__all__ = ["ASSUMED", "COUNTED", "plan"]
 
 ASSUMED = "rank order, assumed"
+COUNTED = "message counts"
 Timelines = Mapping[int, RankTimeline]
 Groups = Mapping[int, Mapping[Purpose, tuple[int, ...]]]
 
@@ -162,7 +163,7 @@ def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...]
         return peers, "message peers"
     counted = by_counting(timelines, world) if not stages else None
     if counted is not None:
-        return counted, "message counts"
+        return counted, COUNTED
     return (line(range(world)),), ASSUMED
 
 

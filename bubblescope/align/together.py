@@ -9,8 +9,8 @@ from bubblescope.model.timeline import RankTimeline
 
 __all__ = ["whole_collectives"]
 
-_Call = tuple[tuple[int, ...], str, str, int, int]
-"""Ranks, name where no ranks are told, operation, number of the step, and place in the order of such calls."""
+_Call = tuple[tuple[int, ...], str, str, int]
+"""Ranks, name where no ranks are told, operation, and number of the step."""
 
 
 def whole_collectives(timelines: Mapping[int, RankTimeline]) -> Iterator[list[tuple[int, int]]]:
@@ -18,26 +18,24 @@ def whole_collectives(timelines: Mapping[int, RankTimeline]) -> Iterator[list[tu
 
     Where a call does not say which ranks its group has, all recorded ones are taken for its members. One that names no
     group either, and serves stages or replicas, which are parts of a job, tells nothing.
+    Members that do not show as many of such calls in a step tell nothing of it: which of them is missing is not told.
     """
-    members: dict[_Call, list[tuple[int, int]]] = {}
+    members: dict[_Call, dict[int, list[int]]] = {}
     for rank, timeline in timelines.items():
         for row, call in _identities(timeline):
-            members.setdefault(call, []).append((rank, row))
+            members.setdefault(call, {}).setdefault(rank, []).append(row)
     for (ranks, *_), rows in members.items():
-        whole = set(ranks) <= {rank for rank, _ in rows} if ranks else len(rows) == len(timelines)
-        if len(rows) > 1 and whole:
-            yield rows
+        whole = set(ranks) <= rows.keys() if ranks else len(rows) == len(timelines)
+        if len(rows) > 1 and whole and len(set(map(len, rows.values()))) == 1:
+            for same in zip(*rows.values(), strict=True):
+                yield list(zip(rows, same, strict=True))
 
 
 def _identities(timeline: RankTimeline) -> Iterator[tuple[int, _Call]]:
-    """(row, what the call is) of every collective of a rank."""
-    counts: dict[tuple[tuple[int, ...], str, str, int], int] = {}
+    """(row, what the call is) of every collective of a rank, in order."""
     c = timeline.collectives
     for row, (call, step) in enumerate(zip(c.call.tolist(), c.step.tolist(), strict=True)):
         args = timeline.calls[call]
-        if not (args.ranks or args.group) and serves(args) is not None:
-            continue
-        number = int(timeline.steps.number[step]) if step >= 0 else -1
-        same = (args.ranks, "" if args.ranks else args.group, args.op, number)
-        counts[same] = counts.get(same, 0) + 1
-        yield row, (*same, counts[same])
+        if args.ranks or args.group or serves(args) is None:
+            number = int(timeline.steps.number[step]) if step >= 0 else -1
+            yield row, (args.ranks, "" if args.ranks else args.group, args.op, number)

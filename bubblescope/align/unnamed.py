@@ -116,7 +116,7 @@ def neighbours(timelines: Timelines, world: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _both_ways(chains: Sequence[tuple[int, ...]], timelines: Timelines) -> list[tuple[int, ...]]:
-    """The chains, two of which are one where their last ranks talk: a pipeline that runs both ways begins at either end.
+    """The chains, two of them as one where their last ranks talk: a pipeline that runs both ways begins at both ends.
 
     Which end is the first stage's is not told, as both directions do the same; the lower rank's is taken for it.
     """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from bubblescope.align.layout import ASSUMED, COUNTED
 from bubblescope.analysis.communication import unpaired
 from bubblescope.analysis.missing import ASSUMPTION
 from bubblescope.analysis.ranks import RankView
@@ -29,9 +31,13 @@ DEGRADING = frozenset(
         "layout-assumed",
         "steps-assumed",
         "untold-chunks",
+        "hidden-kernels",
     }
 )
 """Findings under which no number of the pipeline can be fully trusted."""
+
+_WITHOUT_PEERS = frozenset({COUNTED, ASSUMED})
+"""Where the layout comes from if nothing names the peers of messages."""
 
 EXPLAINED = 0.9
 """Below this share of compute inside actions the numbers are degraded (docs/definitions.md)."""
@@ -64,9 +70,16 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding]) -> Q
         _assumed(job),
     ]
     findings += [finding for finding in noticed if finding is not None]
+    findings = [_pressing(finding, job) for finding in findings]
     degraded = bool(unseen or doubtful) or (found.piped and not found.used)
     degraded |= any(f.code in DEGRADING and f.severity != "info" for f in findings)
     return Quality(verdict="degraded" if degraded else "ok", findings=tuple(findings))
+
+
+def _pressing(finding: Finding, job: Job) -> Finding:
+    """Peers that an export leaves out are worth a warning where the layout would have needed them."""
+    needed = not job.plan.pipelines or None in (job.plan.tp, job.plan.dp) or job.plan.source in _WITHOUT_PEERS
+    return replace(finding, severity="warning") if finding.code == "nccl-payloads" and needed else finding
 
 
 def _missing(job: Job, unseen: Sequence[int]) -> Finding | None:
@@ -133,8 +146,8 @@ def _ambiguous(job: Job) -> Finding | None:
     if not ranks:
         return None
     message = (
-        f"{sum(counts.values())} send/receive kernels stand alone, and nothing tells whether they pass between pipeline "
-        f"stages: this may be a pipeline after all. {_remedy(job, ranks[0])}"
+        f"{sum(counts.values())} send/receive kernels stand alone, and nothing tells whether they pass between "
+        f"pipeline stages: this may be a pipeline after all. {_remedy(job, ranks[0])}"
     )
     return Finding("unlabelled", "warning", message)
 

@@ -132,24 +132,46 @@ def describe(trace: RankTrace, units: Units) -> Talk:
     the kernel's name.
     """
     table: dict[CommArgs, int] = {}
-    known = [replace(args, op=normal_op(args.op)) for args in trace.comms]
     posted = posts(trace, units) if trace.on_gpu else {}  # gloo's ranges are the calls themselves
+    rows, kernel = [], []
+    for unit, args in enumerate(_like_the_others(units, _told(trace, units))):
+        for half in _halves(args, posted.get(unit, ())):
+            rows.append(table.setdefault(half, len(table)))
+            kernel.append(unit)
+    return Talk(units.take(np.array(kernel, np.int64)), tuple(table), np.array(rows, np.int64), np.array(kernel))
+
+
+def _told(trace: RankTrace, units: Units) -> list[CommArgs]:
+    """What each unit says of itself, or the call around its launch, or its name."""
+    known = [replace(args, op=normal_op(args.op)) for args in trace.comms]
     around, told = _host_calls(trace, units)
     by_name = [*(_op_of_name(name) for name in trace.names), ""]  # the last one answers to -1
     is_range = matching(trace.names, _HOST_CALL)
-    rows, kernel = [], []
     said = np.where(units.comm >= 0, units.comm, told)
-    columns = zip(said.tolist(), around.tolist(), units.name.tolist(), strict=True)
-    for unit, (comm, host, name) in enumerate(columns):
+    result = []
+    for comm, host, name in zip(said.tolist(), around.tolist(), units.name.tolist(), strict=True):
         args = known[comm] if comm >= 0 else CommArgs()
         if not args.op:
             # A gloo call is a range of its own and says what it is; a kernel's name says less than the call around it.
             names = (by_name[name], by_name[host]) if is_range[name] else (by_name[host], by_name[name])
             args = replace(args, op=next(filter(None, names), "unknown"))
-        for half in _halves(args, posted.get(unit, ())):
-            rows.append(table.setdefault(half, len(table)))
-            kernel.append(unit)
-    return Talk(units.take(np.array(kernel, np.int64)), tuple(table), np.array(rows, np.int64), np.array(kernel))
+        result.append(args)
+    return result
+
+
+def _like_the_others(units: Units, told: Sequence[CommArgs]) -> list[CommArgs]:
+    """The same; a kernel whose launch was not recorded does what all others of its name do, if that is one thing."""
+    ops: dict[int, set[str]] = {}
+    rows = list(zip(units.name.tolist(), (units.host != NO_HOST).tolist(), told, strict=True))
+    for name, launched, args in rows:
+        if launched:
+            ops.setdefault(name, set()).add(args.op)
+    return [
+        args
+        if launched or args.op not in SENDS_AND_RECEIVES or len(ops.get(name, ())) != 1
+        else replace(args, op=next(iter(ops[name])))
+        for name, launched, args in rows
+    ]
 
 
 def _halves(args: CommArgs, posted: Sequence[CommArgs]) -> Sequence[CommArgs]:
