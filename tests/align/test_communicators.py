@@ -1,0 +1,142 @@
+"""Global ranks from the places that NCCL counts within its communicators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bubblescope.align.communicators import ranked, resolved
+from bubblescope.model.timeline import Messages
+from bubblescope.model.trace import CommArgs, Membership
+from tests.building import timeline
+
+
+def member(rank, *messages, places=(), group="ab", source="environment", **more):
+    """A rank that sends or receives, as in `("send 1", ...)`, with the peer's place in a communicator.
+
+    `places` are (communicator, own place, members), as it told when it made them.
+    """
+    rows = [(text, 10 * i, 10 * i + 5) for i, text in enumerate(messages)]
+    calls = tuple(CommArgs(op=op, group=group, peer=int(peer)) for op, peer in map(str.split, messages))
+    built = timeline(rank, actions=[("?F0", 100, 110)], messages=rows, **more)
+    return replace(
+        built,
+        calls=calls,
+        messages=built.messages.replace(call=range(len(rows)), peer=[-1] * len(rows)),
+        identity=replace(
+            built.identity,
+            rank=None if rank < 0 else rank,
+            rank_source=source if rank >= 0 else None,
+            memberships=tuple(Membership(name, place, ranks) for name, place, ranks in places),
+        ),
+    )
+
+
+def peers(*timelines):
+    """The global peers of the messages of each rank."""
+    found = resolved({t.rank: t for t in timelines})
+    return {rank: t.messages.peer.tolist() for rank, t in found.items()}
+
+
+def test_places_that_were_told():
+    """The members of a communicator say where they stand in it, in whatever order of their ranks."""
+    four = member(4, "send 0", places=[("ab", 1, 2)])
+    seven = member(7, "recv 1", places=[("ab", 0, 2)])
+    assert peers(four, seven) == {4: [7], 7: [4]}
+
+
+def test_calls_name_all_members():
+    """What is told of a communicator is in its calls as well: ranks by place, and the other side."""
+    timelines = [member(4, "send 0", places=[("ab", 1, 2)]), member(7, "recv 1", places=[("ab", 0, 2)])]
+    found = resolved({t.rank: t for t in timelines})
+    (sent,), (received,) = found[4].calls, found[7].calls
+    assert (sent.ranks, sent.group_size, sent.dst, sent.src) == ((7, 4), 2, 7, -1)
+    assert (received.ranks, received.dst, received.src) == ((7, 4), -1, 4)
+
+
+def test_users_are_the_members_in_rising_order():
+    """Where nobody told a place, ranks that use one communicator are its members, if their messages fit together."""
+    assert peers(member(2, "send 1"), member(6, "recv 0", "send 2"), member(9, "recv 1")) == {2: [6], 6: [2, 9], 9: [6]}
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [("send 1",), ("recv 2",)],
+        [("send 1", "send 1", "send 1"), ()],
+        [("send 0",), ("recv 1",)],
+        [("send 5",), ("recv 0",)],
+    ],
+    ids=["nobody is there", "nothing arrives", "one sends to itself", "a place beyond them"],
+)
+def test_messages_that_do_not_fit(others):
+    """Then some members were not recorded, or the order is another: peers stay unknown."""
+    found = peers(*(member(rank, *messages) for rank, messages in enumerate(others)))
+    assert {peer for mine in found.values() for peer in mine} == {-1}
+
+
+def test_a_member_that_was_not_recorded():
+    """Three were told and two recorded: which ranks the places stand for is not told."""
+    assert peers(member(0, "send 1", places=[("ab", 0, 3)]), member(1, "recv 0", places=[("ab", 1, 3)])) == {
+        0: [-1],
+        1: [-1],
+    }
+
+
+def test_places_against_the_rising_order():
+    """A single told place that contradicts the order of the ranks leaves it open."""
+    assert peers(member(0, "send 0", places=[("ab", 1, 2)]), member(1, "recv 1")) == {0: [-1], 1: [-1]}
+
+
+def test_peers_that_are_known_stay():
+    """What the trace names as a global rank is not touched."""
+    one = member(0, "send 1")
+    one = replace(one, messages=one.messages.replace(peer=[5]))
+    assert peers(one, member(1, "recv 0"))[0] == [5]
+
+
+def test_without_communicators_nothing_changes():
+    """Traces that name no communicator are handed back as they are."""
+    timelines = {0: timeline(0, messages=[("send 1", 0, 5)])}
+    assert resolved(timelines) is timelines
+
+
+def test_a_message_of_unknown_direction_fits_nothing():
+    """A kernel that may be a send or a receive is no evidence for an order."""
+    built = member(0, "send 1")
+    built = replace(built, messages=built.messages.replace(direction=[Messages.EITHER]))
+    assert peers(built, member(1)) == {0: [-1], 1: []}
+
+
+def numbers(*timelines):
+    """The ranks that communicators give, and where each comes from."""
+    return [(t.rank, t.identity.rank_source) for t in ranked(timelines)]
+
+
+def test_ranks_by_the_largest_communicator():
+    """It holds all that were recorded: the world, whatever smaller ones say."""
+    places = [[("world", 1, 2), ("pair", 0, 2)], [("world", 0, 2)]]
+    assert numbers(*(member(-1, places=mine) for mine in places)) == [(1, "metadata"), (0, "metadata")]
+
+
+def test_ranks_stay_unknown_without_a_common_communicator():
+    """Two pairs of two: nothing tells which pair comes first."""
+    assert numbers(member(-1, places=[("a", 0, 2)]), member(-1, places=[("b", 0, 2)])) == [(-1, None), (-1, None)]
+
+
+def test_what_is_told_better_stays():
+    """A rank of the environment is not overruled, and one that disagrees makes the communicator some other group."""
+    told = member(3, places=[("a", 3, 4)])
+    assert numbers(told, member(-1, places=[("a", 1, 4)])) == [(3, "environment"), (1, "metadata")]
+    told = member(2, places=[("a", 3, 4)])
+    assert numbers(told, member(-1, places=[("a", 1, 4)])) == [(2, "environment"), (-1, None)]
+
+
+def test_nccl_stands_above_the_name_of_a_file():
+    """With a warning; but names with ranks that the communicator cannot hold show that it is not the world."""
+    by_name = [member(0, places=[("a", 1, 2)], source="filename"), member(1, places=[("a", 0, 2)], source="filename")]
+    assert numbers(*by_name) == [(1, "metadata"), (0, "metadata")]
+    assert [f.code for t in ranked(by_name) for f in t.findings] == ["metadata-conflict"] * 2
+    by_name = [member(0, places=[("a", 0, 2)], source="filename"), member(4, places=[("a", 1, 2)], source="filename")]
+    assert numbers(*by_name) == [(0, "filename"), (4, "filename")]
