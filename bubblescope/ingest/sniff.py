@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ from bubblescope.ingest.metadata import KINETO_KEYS
 from bubblescope.ingest.sqlite import is_nsight_export, tables
 from bubblescope.ingest.stream import Buffer, Stream
 
-__all__ = ["Format", "Kind", "export_command", "sniff"]
+__all__ = ["UNFINISHED", "Format", "Kind", "export_command", "sniff"]
 
 Kind = Literal["kineto", "chrome", "nsys", "nsys-rep", "sqlite", "empty", "foreign"]
 
@@ -23,7 +24,9 @@ _TRACE_HINT = (
     "sqlite), or a directory of them."
 )
 _REPORTS = (".nsys-rep", ".qdrep")
-_UNFINISHED = ".qdstrm"
+UNFINISHED = ".qdstrm"
+"""The suffix of what a run leaves that was killed before it wrote its report."""
+
 _MAGIC = (
     (b"PAR1", "a Parquet file"),
     (b"PK\x03\x04", "a ZIP archive"),
@@ -59,11 +62,15 @@ def sniff(path: Path) -> Format:
     return _report(path) or found if found.kind == "foreign" else found
 
 
-def export_command(report: Path, output: Path | None = None, *options: str) -> list[str]:
-    """The arguments with which `nsys` exports a report, by default to a file of its name beside it."""
+def export_command(
+    report: Path, output: Path | None = None, options: Sequence[str] = ("--include-json=true",)
+) -> list[str]:
+    """The command by which `nsys` exports a report, by default to a file of its name beside it.
+
+    NCCL's peers and message sizes stand in the JSON of NVTX payloads, which `nsys` leaves out unless it is told.
+    """
     target = output or report.with_suffix(".sqlite")
-    arguments = ["--type", "sqlite", "--include-json=true", *options]
-    return ["nsys", "export", *arguments, "--output", _no_option(target), _no_option(report)]
+    return ["nsys", "export", "--type", "sqlite", *options, "--output", _no_option(target), _no_option(report)]
 
 
 def _no_option(path: Path) -> str:
@@ -109,7 +116,7 @@ def _report(path: Path) -> Format | None:
     suffix = path.suffix.lower()
     if suffix in _REPORTS:
         return Format("nsys-rep", "a report of Nsight Systems", shlex.join(export_command(path)))
-    if suffix == _UNFINISHED:
+    if suffix == UNFINISHED:
         importing = shlex.join(["QdstrmImporter", "--input-file", _no_option(path)])
         hint = f"QdstrmImporter, which comes with Nsight Systems, turns it into a report: {importing}"
         return Format("nsys-rep", "a recording of Nsight Systems that a killed run left unfinished", hint)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
 import glob
 import os
 import re
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from bubblescope.errors import InputError
+from bubblescope.ingest.folders import passing
+from bubblescope.ingest.reports import exported
 from bubblescope.ingest.sniff import Format, sniff
 from bubblescope.model.trace import Finding
 
@@ -39,18 +39,19 @@ def expand(args: Sequence[str]) -> Found:
 
     A directory stands for its files and those of its subdirectories, in an order in which rank 2 comes
     before rank 10. Files that are no trace are passed over, with a finding each. A pipe is copied to a
-    file, as a trace is read more than once.
+    file, as a trace is read more than once. A report of Nsight Systems is exported, and its export read.
 
     Raises:
-        InputError: A path does not exist or cannot be read, or no trace is among the files.
+        InputError: A path does not exist or cannot be read, a report cannot be exported, or no trace is
+            among the files.
     """
     files = list(dict.fromkeys(path for arg in dict.fromkeys(args) for path in _named(arg)))
-    formats = [sniff(path) for path in files]
-    foreign = [(path, found) for path, found in zip(files, formats, strict=True) if not found.readable]
-    paths = _distinct([path for path, found in zip(files, formats, strict=True) if found.readable])
+    told, findings = exported([(path, sniff(path)) for path in files])
+    foreign = [(path, found) for path, found in told if not found.readable]
+    paths = _distinct([path for path, found in told if found.readable])
     if not paths:
         raise _no_trace(args, foreign)
-    return Found(paths, tuple(_skipped(path, found) for path, found in foreign))
+    return Found(paths, (*findings, *(_skipped(path, found) for path, found in foreign)))
 
 
 def _named(arg: str) -> list[Path]:
@@ -104,8 +105,7 @@ def _piped(path: Path) -> Path:
 
 def _spooled(arg: str, pipe: IO[bytes], name: str) -> Path:
     """What comes out of a pipe as a file, which goes when the program does."""
-    folder = Path(tempfile.mkdtemp(prefix="bubblescope-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = passing()
     try:
         with (folder / name).open("wb") as file:
             shutil.copyfileobj(pipe, file, 2**20)
@@ -164,5 +164,6 @@ def _no_trace(args: Sequence[str], foreign: list[tuple[Path, Format]]) -> InputE
         return InputError(f"{path}: expected a trace, found {found.looks_like}", hint=found.hint)
     lines = [f"\n  {path}: {found.looks_like}" for path, found in foreign[:_MOST_NAMED]]
     more = f"\n  and {len(foreign) - _MOST_NAMED} more" if len(foreign) > _MOST_NAMED else ""
-    hint = next((found.hint for _, found in foreign if found.kind == "sqlite"), foreign[0][1].hint)
+    hints = {found.kind: found.hint for _, found in reversed(foreign)}  # the first of each kind
+    hint = hints.get("nsys-rep") or hints.get("sqlite") or foreign[0][1].hint
     return InputError(f"expected traces, found none among {len(foreign)} files:{''.join(lines)}{more}", hint=hint)
