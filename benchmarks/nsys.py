@@ -5,7 +5,8 @@
 The export is made by `exports.py`. Each measurement is a fresh process, from its start to its end, and the two take
 turns. The other side fetches the columns that an analysis needs and makes numpy arrays of them, in the quickest of the
 plain ways that were tried (`fetchmany` of 200 to 100,000 rows; `np.array` of the rows, `np.fromiter` of their chained
-values, arrays of the columns; memory-mapped, no garbage collector). The targets are a ratio of 2.5 and 1.5 GB.
+values, arrays of the columns; memory-mapped or not, garbage collector on or off). Its peak counts the file that it
+maps. The targets are a ratio of 2.5 and 1.5 GB.
 """
 
 from __future__ import annotations
