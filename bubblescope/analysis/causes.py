@@ -103,7 +103,7 @@ class _Profiles:
         """Means over the steps; over replicas the lower median, as one slow rank makes no heavy stage."""
         rows: dict[int, list[tuple[Action, float]]] = {}
         for step in steps:
-            rows.setdefault(step.pipeline, []).extend(step.durations().items())
+            rows.setdefault(step.pipeline, []).extend(step.durations.items())
         own = {pipeline: means(mine, lambda action: (action.stage, action.kind)) for pipeline, mine in rows.items()}
         keys = {key for lengths in own.values() for key in lengths}
         common = {key: median_low([lengths[key] for lengths in own.values() if key in lengths]) for key in keys}
@@ -120,7 +120,7 @@ def _scaled(lengths: Mapping[tuple[int, Kind], float]) -> Profile:
 
 def _rungs(found: Study, step: PipelineStep, profiles: _Profiles) -> list[float]:
     """T0 to T6 of a pipeline in a step, in nanoseconds."""
-    own, last, orders, together = step.durations(), found.job.last_stage, step.replayed, step.together
+    own, last, orders, together = step.durations, found.job.last_stage, step.replayed, step.together
     mean = means(own.items(), lambda action: action.kind)
 
     def by(profile: Callable[[Action], float]) -> dict[Action, float]:
@@ -138,7 +138,7 @@ def _rungs(found: Study, step: PipelineStep, profiles: _Profiles) -> list[float]
         length(own),
     ]
     wire, late, extents = _delays(found, step)
-    extents = own | extents  # an input gradient of stage 0 has none
+    extents = {**own, **extents}  # an input gradient of stage 0 has none
     try:
         return [*rungs, length(own, wire), length(extents, late)]
     except Deadlock:  # where every gap has another reason too, sends are thought to block that could not

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 
 import numpy as np
@@ -17,7 +18,7 @@ from bubblescope.model.job import ClockFit, Job
 __all__ = ["PipelineStep", "pipeline_steps"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PipelineStep:
     """The recorded ranks of a pipeline in one step; `steps` and `position` by rank.
 
@@ -87,8 +88,8 @@ class PipelineStep:
         """The order of each position; its first rank speaks for the tensor-parallel others."""
         return {self.position[rank]: self.steps[rank].order for rank in sorted(self.steps, reverse=True)}
 
-    @property
-    def replayed(self) -> dict[int, Order]:
+    @cached_property
+    def replayed(self) -> Mapping[int, Order]:
         """The orders with the input gradients of stage 0, which take no time and leave no trace.
 
         Where other stages split their backwards, each stands before its weight gradient: nobody waits for it.
@@ -102,11 +103,12 @@ class PipelineStep:
         """The actions that ran as one block with the one that follows them."""
         return frozenset[Action]().union(*(step.together for step in self.steps.values()))
 
-    def durations(self) -> dict[Action, float]:
+    @cached_property
+    def durations(self) -> Mapping[Action, float]:
         """Useful nanoseconds of every action that is replayed, the mean over the ranks that share it."""
         total: dict[Action, list[int]] = {action: [] for order in self.replayed.values() for action in order}
         for step in self.steps.values():
-            for action, length in zip(step.order, step.durations().tolist(), strict=True):
+            for action, length in zip(step.order, step.durations.tolist(), strict=True):
                 total.setdefault(action, []).append(length)
         return {action: sum(lengths) / len(lengths) if lengths else 0.0 for action, lengths in total.items()}
 

@@ -68,7 +68,7 @@ def stages(job: Job, steps: Sequence[PipelineStep]) -> tuple[report.Stage, ...]:
 
 def _gather(sums: dict[int, _Sums], pipeline_step: PipelineStep, step: RankStep) -> None:
     window = pipeline_step.window_of(step.rank)
-    durations, idle = step.durations(), phases(step, window)
+    durations, idle = step.durations, phases(step, window)
     bubble = 1 - step.useful.total / window.length
     for stage in np.unique(step.actions.stage).tolist():
         mine = step.actions.stage == stage

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from bubblescope.model.timeline import Actions, RankTimeline
 __all__ = ["RankStep", "StepUse", "choose", "microbatches", "rank_steps", "rows_by"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RankStep:
     """What one rank did in one step.
 
@@ -41,7 +42,7 @@ class RankStep:
         """Compute and the stage's own collectives, each instant once."""
         return Spans.join((self.compute, self.in_stage))
 
-    @property
+    @cached_property
     def order(self) -> Order:
         """The actions in the order of their start."""
         a = self.actions
@@ -63,6 +64,7 @@ class RankStep:
         follows = np.concatenate((np.zeros(1, bool), (block[1:] >= 0) & (block[1:] == block[:-1])))[: len(row)]
         return np.maximum.accumulate(np.where(follows, 0, row))
 
+    @cached_property
     def durations(self) -> Times:
         """Nanoseconds of each action; an instant that several share is divided equally among them."""
         row, start, end = self.parts

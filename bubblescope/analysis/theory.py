@@ -110,7 +110,7 @@ def _shape(job: Job, steps: Sequence[PipelineStep], m: int) -> Shape:
 
 def _costs(shape: Shape, steps: Sequence[PipelineStep]) -> Costs:
     """Mean times of a micro-batch on a rank; where backwards are not split, half of one counts as W."""
-    of = means((row for step in steps for row in step.durations().items()), lambda action: action.kind)
+    of = means((row for step in steps for row in step.durations.items()), lambda action: action.kind)
     full = of.get(Kind.B, of.get(Kind.I, 0.0) + of.get(Kind.W, 0.0))
     weight = of.get(Kind.W, full / 2)
     chunks = shape.v * shape.slices
@@ -122,7 +122,7 @@ def theory(job: Job, steps: Sequence[PipelineStep], schedule: Schedule) -> Theor
     family = schedule.family
     closed = family.bubble(schedule.shape, schedule.costs) if family is not None and schedule.alike else None
     try:
-        runs = [(_owed(job, step), _replayed(job, step, step.durations())) for step in steps if step.seen]
+        runs = [(_owed(job, step), _replayed(job, step, step.durations)) for step in steps if step.seen]
     except Deadlock as deadlock:
         return Theory(closed, "closed-form" if closed is not None else None, None, f"the order deadlocks: {deadlock}")
     replayed = fmean(run for _, run in runs) if runs else None
@@ -143,6 +143,6 @@ def _replayed(job: Job, step: PipelineStep, durations: Mapping[Action, float]) -
 
 def _owed(job: Job, step: PipelineStep) -> float:
     """The bubble with every action of a kind as long as the mean of its kind: 1 - T0/T1 of docs/definitions.md."""
-    durations = step.durations()
+    durations = step.durations
     mean = means(durations.items(), lambda action: action.kind)
     return _replayed(job, step, {action: mean[action.kind] for action in durations})

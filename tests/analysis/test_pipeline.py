@@ -137,7 +137,7 @@ def test_tensor_parallel_ranks_share_an_action():
     """Its duration is their mean, and the first of them tells the order."""
     other = [("0F0", 0, 14), RANK_0[1], ("0B1", 40, 60), ("0B0", 70, 90)]
     found = only(job(rank(0, RANK_0), rank(1, other), rank(2, RANK_1), pipelines=[[[0, 1], [2]]]))
-    assert found.durations()[Action.parse("0F0")] == pytest.approx((10 + 14 - (14 - 10) / 2) / 2)
+    assert found.durations[Action.parse("0F0")] == pytest.approx((10 + 14 - (14 - 10) / 2) / 2)
     assert {at: [str(a) for a in order] for at, order in found.orders.items()} == {
         0: ["0F0", "0F1", "0B0", "0B1"],
         1: ["1F0", "1B0", "1F1", "1B1"],
@@ -224,8 +224,8 @@ def test_the_report_holds_the_interval():
 def replayed(*ranks):
     """The orders that are replayed, in short."""
     found = only(job(*ranks))
-    assert set(found.durations()) == {action for order in found.replayed.values() for action in order}
-    return {at: " ".join(map(str, order)) for at, order in found.replayed.items()}, found.durations()
+    assert set(found.durations) == {action for order in found.replayed.values() for action in order}
+    return {at: " ".join(map(str, order)) for at, order in found.replayed.items()}, found.durations
 
 
 def test_empty_input_gradients_of_stage_0_are_replayed():

@@ -161,7 +161,7 @@ def test_micro_batches_of_nothing_are_unknown():
 
 def durations(*args, **others):
     """Durations of the actions of a rank's only step."""
-    return rank_steps(rank(*args, **others))[0].durations().tolist()
+    return rank_steps(rank(*args, **others))[0].durations.tolist()
 
 
 def test_a_duration_is_the_union_of_an_actions_work():
@@ -195,7 +195,7 @@ def test_a_ranks_durations_add_up_to_its_useful_time(made):
         edges = np.cumsum([at, *pieces]).tolist()
         work += [(name, lo, hi) for lo, hi in zip(edges[::2], edges[1::2], strict=False)]
     step = rank_steps(rank(0, actions, work=work, steps=[(0, 0, 500)]))[0]
-    assert abs(int(step.durations().sum()) - step.useful.total) <= len(actions) / 2
+    assert abs(int(step.durations.sum()) - step.useful.total) <= len(actions) / 2
 
 
 def test_a_step_knows_its_own_rows():

@@ -147,7 +147,7 @@ def quoted(name: str) -> str:
 
 
 def _number(column: str) -> str:
-    return f"ifnull(CAST({quoted(column)} AS INTEGER), {ABSENT})"
+    return f"ifnull({quoted(column)}, {ABSENT})"
 
 
 def _text(column: str) -> str:
@@ -157,14 +157,31 @@ def _text(column: str) -> str:
 def _columns(rows: list[tuple[Any, ...]], table: Table) -> Rows:
     width = len(table.numbers)
     if not table.texts:
-        flat = np.fromiter(chain.from_iterable(rows), np.int64, width * len(rows))
+        flat = _integers(list(chain.from_iterable(rows)))
         return Rows(dict(zip(table.numbers, flat.reshape(-1, width).T, strict=True)), {})
     columns = list(zip(*rows, strict=True))
-    numbers = {name: np.fromiter(c, np.int64, len(rows)) for name, c in zip(table.numbers, columns, strict=False)}
-    texts = {name: list(map(_bytes, c)) for name, c in zip(table.texts, columns[width:], strict=True)}
-    return Rows(numbers, texts)
+    numbers = {name: _integers(column) for name, column in zip(table.numbers, columns, strict=False)}
+    return Rows(numbers, dict(zip(table.texts, map(_texts, columns[width:]), strict=True)))
 
 
-def _bytes(value: object) -> bytes | None:
-    """A text or blob; what is of another type counts as absent, for it is damage."""
-    return value if isinstance(value, bytes) else None
+def _integers(values: Sequence[Any]) -> Times:
+    """Numbers as int64. SQLite keeps what it was given whatever the column says: text and fractions count, too."""
+    try:
+        return np.fromiter(values, np.int64, len(values))
+    except (TypeError, ValueError):
+        return np.array([_integer(value) for value in values], np.int64)
+
+
+def _integer(value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return ABSENT
+    return number if ABSENT <= number < -ABSENT else ABSENT
+
+
+def _texts(values: Sequence[Any]) -> Sequence[bytes | None]:
+    """Texts or blobs; what is of another type counts as absent, for it is damage."""
+    if values.count(None) == len(values):
+        return values
+    return [value if isinstance(value, bytes) else None for value in values]

@@ -65,6 +65,7 @@ class _Texts:
         self._names = names
         self._number, self._sequence, self._operator = array("q"), array("q"), array("b")
         self._known: dict[bytes, int] = {}
+        self._plain: dict[str, tuple[int, bool]] = {}  # number of a plain name, and whether it may be an operator's
 
     def __call__(self, raw: bytes | None) -> int:
         """The number of a text; -1 of none. Those of operators that are counted come once, and are not remembered."""
@@ -72,21 +73,28 @@ class _Texts:
             return -1
         number = self._known.get(raw)
         if number is None:
-            text = decoded(raw)
-            name, sequence = parted(text)
-            suffixed = len(name) < len(text)
-            number = len(self._number)
-            self._number.append(self._names[name])
-            self._sequence.append(sequence)
-            self._operator.append(suffixed and (sequence >= 0 or _OPERATOR.fullmatch(name) is not None))
-            if not suffixed:
-                self._known[raw] = number
+            number = self._add(raw)
+        return number
+
+    def _add(self, raw: bytes) -> int:
+        text = raw.decode("utf-8", "replace")
+        name, sequence = parted(text) if b", " in raw else (text, -1)
+        suffixed = len(name) < len(text)
+        known = self._plain.get(name)
+        if known is None:
+            known = self._plain[name] = self._names[name], _OPERATOR.fullmatch(name) is not None
+        number = len(self._number)
+        self._number.append(known[0])
+        self._sequence.append(sequence)
+        self._operator.append(suffixed and (sequence >= 0 or known[1]))
+        if not suffixed:
+            self._known[raw] = number
         return number
 
     def columns(self) -> tuple[Ints, Times, Bools]:
         """Name, number of autograd, and whether it is an operator, of every text; the last row answers to -1."""
-        number = np.array([*self._number, self._names[""]], np.int64)
-        return number, np.array([*self._sequence, -1], np.int64), np.array([*self._operator, 0], bool)
+        number, sequence = np.append(self._number, self._names[""]), np.append(self._sequence, -1)
+        return number.astype(np.int64), sequence.astype(np.int64), np.append(self._operator, 0).astype(bool)
 
 
 def ranges(database: Database, strings: Strings, names: Numbers[str]) -> Ranges:
@@ -126,8 +134,8 @@ class _Collector:
             self._parts[key].append(numbers[key][keep])
         text = texts["text"]
         self._parts["name"].append(np.array([self._text(text[row]) for row in chosen], np.int64))
-        told = list(zip(texts["jsonText"], texts["binaryData"], strict=True))
-        payloads = [self._payload(*told[row]) if told[row] != (None, None) else -1 for row in chosen]
+        json, blob = texts["jsonText"], texts["binaryData"]
+        payloads = [-1 if json[row] is None is blob[row] else self._payload(json[row], blob[row]) for row in chosen]
         self._parts["payload"].append(np.array(payloads, np.int64))
 
     def finish(self) -> Ranges:

@@ -10,7 +10,7 @@ import numpy as np
 from bubblescope.ingest.nsys.schema import pid_of
 from bubblescope.ingest.nsys.session import NODES, RANKS, Session
 from bubblescope.ingest.nsys.work import Work
-from bubblescope.model.columns import Bools
+from bubblescope.model.columns import Bools, distinct
 from bubblescope.model.trace import Device, Identity, Kernels, Membership
 
 __all__ = ["Owner", "held", "identities", "owners"]
@@ -33,9 +33,12 @@ class Owner:
 def owners(work: Work) -> tuple[Owner, ...]:
     """The ranks of a file, in the order of their devices, then of their processes."""
     ran = work.kernels.rows.kind == Kernels.KERNEL
-    pairs, count = np.unique(np.stack((work.device[ran], work.kernels.process[ran])), axis=1, return_counts=True)
-    busy = count >= FEW * count.max(initial=0)
-    return tuple(Owner(process, number) for number, process in pairs.T[busy].tolist())
+    process, device = work.kernels.process[ran], work.device[ran]
+    processes, devices = distinct(process), distinct(device)
+    place = np.searchsorted(devices, device) * len(processes) + np.searchsorted(processes, process)
+    places, count = np.unique(place, return_counts=True)
+    number, owner = np.divmod(places[count >= FEW * count.max(initial=0)], max(len(processes), 1))
+    return tuple(map(Owner, processes[owner].tolist(), devices[number].tolist()))
 
 
 def held(work: Work, owner: Owner) -> Bools:

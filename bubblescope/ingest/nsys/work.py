@@ -14,7 +14,7 @@ from bubblescope.ingest.nsys.owned import Owned
 from bubblescope.ingest.nsys.schema import GRAPHS, KERNELS, MEMCPY, MEMSET, RUNTIME, process_of
 from bubblescope.ingest.nsys.strings import Strings, decoded
 from bubblescope.ingest.tables import Table as Numbers
-from bubblescope.model.columns import Ints, Times
+from bubblescope.model.columns import Ints, Times, distinct
 from bubblescope.model.trace import Kernels, Launches
 
 __all__ = ["Work", "launches", "work"]
@@ -107,7 +107,7 @@ def launches(database: Database, strings: Strings, names: Numbers[str]) -> Owned
 def _launching(rows: Rows, strings: Strings, names: Numbers[str], known: dict[int, int]) -> dict[str, Times]:
     """Those rows that launch something; memory holds no others, which may be more."""
     ids = rows.numbers["nameId"]
-    new = np.unique(ids)
+    new = distinct(ids)
     new = new[[id_ not in known for id_ in new.tolist()]]
     texts = strings.of(new[new != ABSENT])
     for id_ in new.tolist():
