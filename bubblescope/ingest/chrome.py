@@ -5,9 +5,6 @@ The file is read once, in windows; only the columns of what is kept grow with it
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from bubblescope.errors import InputError
@@ -16,6 +13,7 @@ from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.document import broken, enter, first_byte, members, value
 from bubblescope.ingest.events import decode_exact, decode_fast
 from bubblescope.ingest.metadata import Members
+from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.stream import WINDOW, Buffer, Progress, Stream
 from bubblescope.ingest.times import InexactError
 from bubblescope.ingest.windows import windows
@@ -36,7 +34,7 @@ def read(path: str | Path, *, progress: Progress | None = None, window: int = WI
         InputError: The file cannot be read, is broken or cut off, or holds nothing that can be used.
     """
     path, collector, told = Path(path), Collector(), Members()
-    with Stream(path, progress) as stream, _collector_paused():
+    with Stream(path, progress) as stream, collector_paused():
         _read_document(Buffer(stream, window), collector, told)
         return assemble(path, stream.bytes, collector, told)
 
@@ -76,15 +74,3 @@ def _read_events(buffer: Buffer, collector: Collector) -> None:
 
     for _ in windows(buffer, decode):
         pass
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Keep Python's garbage collector from walking over events that are about to go anyway."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

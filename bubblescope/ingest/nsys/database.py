@@ -23,7 +23,7 @@ from bubblescope.ingest.sqlite import connect
 from bubblescope.ingest.stream import Progress
 from bubblescope.model.columns import Times
 
-__all__ = ["ABSENT", "Database", "Rows", "Table", "quoted"]
+__all__ = ["ABSENT", "Database", "Rows", "Table", "present", "quoted"]
 
 ABSENT = -(2**63)
 """Stands for a number that is NULL, or of a column that is not there."""
@@ -139,6 +139,11 @@ class Database:
                 f"{self.path}: expected an export of Nsight Systems, found a damaged SQLite database ({error})",
                 hint="Export the report again: nsys export --type sqlite --force-overwrite=true",
             ) from error
+
+
+def present(numbers: Times) -> Times:
+    """The numbers, 0 where one is absent."""
+    return np.where(numbers == ABSENT, 0, numbers)
 
 
 def quoted(name: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bubblescope.ingest.nsys.database import ABSENT, Database, Rows
+from bubblescope.ingest.nsys.database import ABSENT, Database, Rows, present
 from bubblescope.ingest.nsys.owned import Owned
 from bubblescope.ingest.nsys.payloads import Payload, Payloads
 from bubblescope.ingest.nsys.schema import DOMAIN, NVTX, RANGES, process_of
@@ -149,7 +149,8 @@ class _Collector:
         columns["payload"][told] = self._strings.numbered(
             columns["jsonTextId"][told], lambda raw: self._payload(raw, None)
         )
-        process, thread = process_of(np.maximum(columns["globalTid"], 0)), np.maximum(columns["globalTid"], 0)
+        thread = present(columns["globalTid"])
+        process = process_of(thread)
         number, sequence, is_operator = self._text.columns()
         number = self._prefixed(number[columns["name"]], columns["domainId"], process)
         calls = self._calls(number)

@@ -21,6 +21,7 @@ from bubblescope.ingest.nsys.schema import GRAPHS, KERNELS, pid_of, tid_of
 from bubblescope.ingest.nsys.session import Session, session
 from bubblescope.ingest.nsys.strings import Strings
 from bubblescope.ingest.nsys.work import Work, launches, work
+from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.stream import Progress
 from bubblescope.ingest.tables import Table
 from bubblescope.model.trace import Finding, Identity, Launches, RankTrace, Source, Thread
@@ -72,7 +73,7 @@ def read(path: str | Path, *, progress: Progress | None = None) -> Iterator[Rank
 
 
 def _recorded(path: Path, progress: Progress | None) -> _Recording:
-    with Database(path, progress) as database:
+    with Database(path, progress) as database, collector_paused():
         names: Table[str] = Table()
         strings, told = Strings(database), session(database)
         ran = work(database, strings, names)

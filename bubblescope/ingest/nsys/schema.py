@@ -41,7 +41,7 @@ __all__ = [
 
 _WORK = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
 
-KERNELS: Final = Table("CUPTI_ACTIVITY_KIND_KERNEL", (*_WORK, "demangledName", "shortName"))
+KERNELS: Final = Table("CUPTI_ACTIVITY_KIND_KERNEL", (*_WORK, "demangledName"))
 MEMCPY: Final = Table("CUPTI_ACTIVITY_KIND_MEMCPY", (*_WORK, "copyKind"))
 MEMSET: Final = Table("CUPTI_ACTIVITY_KIND_MEMSET", _WORK)
 GRAPHS: Final = Table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", _WORK)

@@ -43,6 +43,15 @@ class Strings:
                 found.update((number, text) for number, text in pairs if number in wanted and text is not None)
         return found
 
+    def like(self, pattern: str) -> dict[int, str]:
+        """The texts that begin as a pattern of SQL says, by id."""
+        return {
+            number: decoded(text)
+            for rows in self._database.rows(STRINGS, '"value" LIKE ?', (pattern,))
+            for number, text in zip(rows.numbers["id"].tolist(), rows.texts["value"], strict=True)
+            if text is not None
+        }
+
     def numbered(self, ids: Times, number: Callable[[bytes], int]) -> Ints:
         """For each id what `number` makes of its text, which it is asked once for each; ABSENT has the empty text."""
         different = distinct(ids)

@@ -9,17 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from bubblescope.ingest.blocks import launches_work
-from bubblescope.ingest.nsys.database import ABSENT, Database, Rows, Table
+from bubblescope.ingest.nsys.database import ABSENT, Database, Table, present
 from bubblescope.ingest.nsys.owned import Owned
 from bubblescope.ingest.nsys.schema import GRAPHS, KERNELS, MEMCPY, MEMSET, RUNTIME, process_of
 from bubblescope.ingest.nsys.strings import Strings, decoded
 from bubblescope.ingest.tables import Table as Numbers
-from bubblescope.model.columns import Ints, Times, distinct
+from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.trace import Kernels, Launches
 
 __all__ = ["Work", "launches", "work"]
 
 _VERSION = re.compile(r"_v\d+$")
+_CALLS = "cu%"  # of CUDA's runtime and driver
+_SHORT = Table(KERNELS.name, ("shortName",))
 GRAPH = "CUDA graph"
 FILL = "Memset (Device)"
 
@@ -56,7 +58,9 @@ def work(database: Database, strings: Strings, names: Numbers[str]) -> Work:
     """All that ran on a GPU, in the order of its start; names are added to `names`."""
     kernels, copies = _read(database, KERNELS), _read(database, MEMCPY)
     fills, graphs = _read(database, MEMSET), _read(database, GRAPHS)
-    called = np.where(kernels["demangledName"] != ABSENT, kernels["demangledName"], kernels["shortName"])
+    called = kernels["demangledName"]
+    if not database.has(KERNELS.name, "demangledName"):
+        called = np.concatenate([rows.numbers["shortName"] for rows in database.rows(_SHORT)] or [called])
     different, copied = np.unique(copies["copyKind"], return_inverse=True)
     of_copy = np.array([names[_COPIES.get(kind, COPY)] for kind in different.tolist()], dtype=np.int64)
     parts = (
@@ -82,40 +86,34 @@ def work(database: Database, strings: Strings, names: Numbers[str]) -> Work:
         kind=columns["kind"],
         comm=np.full(len(rows), -1),
     )
-    owned = Owned(np.maximum(columns["globalPid"], 0), block)
+    owned = Owned(present(columns["globalPid"]), block)
     return Work(owned, columns["deviceId"], lanes, len(good) - len(rows), len(graphs["start"]))
 
 
 def launches(database: Database, strings: Strings, names: Numbers[str]) -> Owned[Launches]:
-    """The calls that put work on a GPU, going by their names, in the order of their start."""
-    known: dict[int, int] = {}  # number of the name by its id, -1 of calls that launch nothing
-    parts = [_launching(rows, strings, names, known) for rows in database.rows(RUNTIME)]
-    columns = _joined(parts, (*RUNTIME.numbers, "name"))
-    order = np.lexsort((columns["correlationId"], columns["start"]))
+    """The calls that put work on a GPU, going by their names, in the order of their start.
+
+    Others, which may be more, are not even fetched. Where calls have no names all are taken.
+    """
+    where, called = "", {ABSENT: ""}
+    if database.has(RUNTIME.name, "nameId"):
+        called = {i: _VERSION.sub("", name) for i, name in strings.like(_CALLS).items() if launches_work(name)}
+        where = f'"nameId" IN ({", ".join(map(str, called))})'
+    columns = _joined([dict(rows.numbers) for rows in database.rows(RUNTIME, where)], RUNTIME.numbers)
+    keep = np.flatnonzero(columns["start"] != ABSENT)
+    order = keep[np.lexsort((columns["correlationId"][keep], columns["start"][keep]))]
     columns = {key: column[order] for key, column in columns.items()}
-    threads = np.maximum(columns["globalTid"], 0)
+    ids, place = np.unique(columns["nameId"], return_inverse=True)
+    number = np.array([names[called[i]] for i in ids.tolist()], np.int64)
+    threads = present(columns["globalTid"])
     block = Launches(
         start=columns["start"],
         end=np.maximum(columns["end"], columns["start"]),
-        name=columns["name"],
+        name=number[place],
         thread=np.zeros(len(order), np.int64),
         correlation=np.maximum(columns["correlationId"], -1),
     )
     return Owned(process_of(threads), block, threads)
-
-
-def _launching(rows: Rows, strings: Strings, names: Numbers[str], known: dict[int, int]) -> dict[str, Times]:
-    """Those rows that launch something; memory holds no others, which may be more."""
-    ids = rows.numbers["nameId"]
-    new = distinct(ids)
-    new = new[[id_ not in known for id_ in new.tolist()]]
-    texts = strings.of(new[new != ABSENT])
-    for id_ in new.tolist():
-        name = _VERSION.sub("", decoded(texts.get(id_, b"")))
-        known[id_] = names[name] if launches_work(name) or id_ == ABSENT else -1
-    number = np.fromiter(map(known.__getitem__, ids.tolist()), np.int64, len(ids))
-    keep = (number >= 0) & (rows.numbers["start"] != ABSENT)
-    return {key: column[keep] for key, column in rows.numbers.items()} | {"name": number[keep]}
 
 
 _SHARED = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid")
@@ -132,9 +130,9 @@ def _joined(parts: list[dict[str, Times]], columns: Iterable[str]) -> dict[str, 
     }
 
 
-def _plausible(start: Times, end: Times) -> Ints:
+def _plausible(start: Times, end: Times) -> Bools:
     """CUPTI writes 0 where it did not learn a time."""
-    good: Ints = (start != ABSENT) & (end != ABSENT) & (end >= start) & ((start != 0) | (end != 0))
+    good: Bools = (start != ABSENT) & (end != ABSENT) & (end >= start) & ((start != 0) | (end != 0))
     return good
 
 
