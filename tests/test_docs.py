@@ -194,6 +194,8 @@ def finding_codes() -> set[str]:
                 codes.add(code.value)
             else:
                 codes |= set(re.findall(r"\(\s*\"([a-z][a-z0-9-]+)\",\s+[a-z]", source))
+                codes |= set(re.findall(r"^    \"([a-z][a-z0-9-]+)\": \($", source, re.MULTILINE))
+                codes |= set(re.findall(r"^    \"([a-z][a-z0-9-]+)\": \(\"", source, re.MULTILINE))
     return codes
 
 
