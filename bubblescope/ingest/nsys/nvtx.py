@@ -202,7 +202,7 @@ class _Collector:
         """The call of each range that says with whom or how much."""
         table: Numbers[CommArgs] = Numbers()
         names, payloads = list(self._names), list(self._numbers)
-        sizes = {told.communicator: told.ranks for told in payloads if told.ranks >= 0}
+        sizes = {told.communicator: told.ranks for told in payloads if told.communicator and told.ranks >= 0}
         comm = np.full(len(call), -1)
         rows = np.flatnonzero((call >= 0) & (payload >= 0))
         different, index = np.unique(np.stack((call[rows], payload[rows])), axis=1, return_inverse=True)
