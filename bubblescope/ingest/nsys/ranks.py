@@ -92,5 +92,6 @@ def _of_one(told: Session) -> tuple[int | None, int | None]:
 
 def _devices(owner: Owner, told: Session) -> tuple[Device, ...]:
     gpu = told.gpu_of.get((pid_of(owner.process), owner.device), owner.device)
-    name = told.gpus.get(gpu) or next(iter(told.gpus.values()), None)
+    models = set(told.gpus.values())
+    name = told.gpus.get(gpu) or (models.pop() if len(models) == 1 else None)
     return () if name is None else (Device(owner.device, name),)

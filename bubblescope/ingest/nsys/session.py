@@ -160,12 +160,13 @@ def _gpu_of(database: Database) -> dict[tuple[int, int], int]:
 
 
 def _mpi(database: Database) -> dict[int, int]:
-    found: dict[int, int] = {}
+    """Ranks by process; a process that the file gives several is none of them."""
+    told: dict[int, set[int]] = {}
     for rows in database.rows(MPI_RANKS):
         processes = process_of(rows.numbers["globalTid"]).tolist()
-        ranks = rows.numbers["rank"].tolist()
-        found.update((p, rank) for p, rank in zip(processes, ranks, strict=True) if 0 <= rank < MOST_RANKS)
-    return found
+        for process, rank in zip(processes, rows.numbers["rank"].tolist(), strict=True):
+            told.setdefault(process, set()).add(rank)
+    return {p: min(ranks) for p, ranks in told.items() if len(ranks) == 1 and 0 <= min(ranks) < MOST_RANKS}
 
 
 def _options(database: Database) -> dict[str, str]:
