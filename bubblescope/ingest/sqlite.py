@@ -8,7 +8,10 @@ from pathlib import Path
 
 from bubblescope.errors import InputError
 
-__all__ = ["connect", "is_nsight_export", "tables"]
+__all__ = ["DAMAGE", "connect", "is_nsight_export", "tables"]
+
+DAMAGE = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged database raises; the second where SQLite's message quotes bytes of the file that are no text."""
 
 _OF_NSIGHT = {"META_DATA_EXPORT", "EXPORT_META_DATA", "TARGET_INFO_SESSION_START_TIME", "ANALYSIS_DETAILS"}
 _ACTIVITIES = "CUPTI_ACTIVITY_KIND_"
@@ -35,7 +38,7 @@ def tables(path: Path) -> frozenset[str] | None:
     try:
         with contextlib.closing(connect(path)) as database:
             rows = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-    except sqlite3.DatabaseError as error:
+    except DAMAGE as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CANTOPEN:
             raise InputError(f"{path}: cannot be opened by SQLite: {error}", hint="Is its path too long?") from error
         return None

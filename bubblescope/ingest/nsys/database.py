@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from bubblescope.errors import InputError
-from bubblescope.ingest.sqlite import connect
+from bubblescope.ingest.sqlite import DAMAGE, connect
 from bubblescope.ingest.stream import Progress
 from bubblescope.model.columns import Times
 
@@ -66,8 +66,12 @@ class Database:
         self.unmerged = log.is_file() and log.stat().st_size > 0
         with self._readable():
             self._connection = connect(path)
-            self._connection.execute("PRAGMA trusted_schema = OFF")
-            self._tables = self._probe()
+            try:
+                self._connection.execute("PRAGMA trusted_schema = OFF")
+                self._tables = self._probe()
+            except BaseException:
+                self._connection.close()
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -134,9 +138,10 @@ class Database:
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except DAMAGE as error:
+            why = f" ({error})" if isinstance(error, sqlite3.Error) else ""
             raise InputError(
-                f"{self.path}: expected an export of Nsight Systems, found a damaged SQLite database ({error})",
+                f"{self.path}: expected an export of Nsight Systems, found a damaged SQLite database{why}",
                 hint="Export the report again: nsys export --type sqlite --force-overwrite=true",
             ) from error
 
