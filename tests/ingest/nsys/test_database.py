@@ -279,6 +279,14 @@ class TestFiles:
         with pytest.raises(InputError, match="found a damaged SQLite database"):
             Database(path)
 
+    def test_a_schema_that_is_no_text(self, things, tmp_path):
+        """SQLite quotes it in its message, which is then no text either: damage all the same."""
+        things({"start": 1})
+        path = tmp_path / "report.sqlite"
+        path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE T\xffBLE"))
+        with pytest.raises(InputError, match=r"found a damaged SQLite database$"):
+            Database(path)
+
     def test_progress(self, tmp_path):
         """Is told in bytes of the file."""
         seen = []

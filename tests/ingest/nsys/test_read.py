@@ -410,6 +410,13 @@ class TestFiles:
         with pytest.raises(InputError, match=r"cut\.sqlite: .*damaged SQLite database"):
             list(read_any(path))
 
+    def test_a_schema_that_is_no_text(self, whole, tmp_path):
+        """Is damage, whatever SQLite says of it."""
+        path = tmp_path / "report.sqlite"
+        path.write_bytes(whole.replace(b"CREATE TABLE", b"CREATE T\xffBLE"))
+        with pytest.raises(InputError, match=r"report\.sqlite: .*damaged SQLite database"):
+            list(read_any(path))
+
     @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
     def test_nothing_is_written(self, save, tmp_path, mode):
         """Neither into the file nor beside it, in a folder where nobody may write."""
