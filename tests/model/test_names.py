@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bubblescope.model.names import plain, plainly
+from bubblescope.model.names import parted, plain, plainly
 from tests.building import note, trace
 
 SUFFIXES = [
@@ -28,6 +28,26 @@ def test_what_emit_nvtx_adds_is_taken_off(name, suffix):
 def test_a_text_that_looks_alike_stays(name):
     """Only what emit_nvtx writes is taken off."""
     assert plain(name) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "number"),
+    [
+        ("aten::mm, seq = 12, op_id = 9", "aten::mm", 12),
+        ("aten::mm, seq = 0", "aten::mm", 0),
+        ("aten::mm, op_id = 9", "aten::mm", -1),
+        ("aten::mm, op_id = 9, sizes = [[4]]", "aten::mm", -1),
+        ("aten::mm", "aten::mm", -1),
+        ("Forward 3, seq = 7, op_id = 9", "Forward 3", 7),
+        (f"aten::mm, seq = {'9' * 18}", "aten::mm", 10**18 - 1),
+        (f"aten::mm, seq = {'9' * 19}", "aten::mm", -1),
+        ("aten::mm, seq = x", "aten::mm, seq = x", -1),
+        ("", "", -1),
+    ],
+)
+def test_the_number_of_autograd_is_told(text, name, number):
+    """Where there is one that a column of int64 holds; the name is the same without."""
+    assert parted(text) == (name, number)
 
 
 def test_a_trace_keeps_its_rows():

@@ -53,7 +53,13 @@ def test_no_launches_at_all(trace):
 
 def test_a_launch_of_another_process(traces):
     """Of the same correlation is none of this one."""
-    found = traces(ROW, CALL, kernel("b", 10, 20, pid=20, device=1, correlation=2), launch("cudaLaunchKernel", 3, 4, pid=20, correlation=1), launch("cudaLaunchKernel", 5, 6, pid=10, correlation=2))
+    found = traces(
+        ROW,
+        CALL,
+        kernel("b", 10, 20, pid=20, device=1, correlation=2),
+        launch("cudaLaunchKernel", 3, 4, pid=20, correlation=1),
+        launch("cudaLaunchKernel", 5, 6, pid=10, correlation=2),
+    )
     assert [[f.code for f in each.findings] for each in found] == [[], ["no-launch"]]
 
 
@@ -103,7 +109,9 @@ class TestPayloads:
 
 def test_lost_events(trace):
     """How many warnings, and of which kinds; their words name paths, and stay in the file."""
-    found = trace(ROW, CALL, told("Not all NVTX events of /home/me might have been collected."), told("CUDA events lost"))
+    found = trace(
+        ROW, CALL, told("Not all NVTX events of /home/me might have been collected."), told("CUDA events lost")
+    )
     severity, message = said(found, "lost-events")
     assert severity == "warning"
     assert message == "2 warnings of Nsight Systems say that events of CUDA and NVTX may be missing from the recording"

@@ -31,7 +31,9 @@ def marked(opened):
         found = ranges(file.database, file.strings, file.names)
         names = list(file.names)
         ops, notes = found.ops.rows, found.annotations.rows
-        times = [list(zip((names[i] for i in b.name), b.start.tolist(), b.end.tolist(), strict=True)) for b in (ops, notes)]
+        times = [
+            list(zip((names[i] for i in b.name), b.start.tolist(), b.end.tolist(), strict=True)) for b in (ops, notes)
+        ]
         calls = [None if number < 0 else found.comms[number] for number in ops.comm.tolist()]
         return SimpleNamespace(ops=times[0], notes=times[1], sequence=ops.sequence.tolist(), calls=calls, all=found)
 
@@ -61,9 +63,7 @@ class TestKinds:
 
     def test_open_ranges_are_counted(self, marked):
         """And left out, as are those without a beginning, which nothing is known of."""
-        found = marked(
-            pushed("a", 10, None), pushed("b", 10, None, kind=60), pushed("c", None, 20), pushed("d", 1, 2)
-        )
+        found = marked(pushed("a", 10, None), pushed("b", 10, None, kind=60), pushed("c", None, 20), pushed("d", 1, 2))
         assert (found.notes, found.all.open) == ([("d", 1, 2)], 2)
 
     def test_types_that_are_not_told(self, marked):
@@ -170,7 +170,9 @@ class TestOperators:
 class TestNccl:
     """NCCL's own ranges."""
 
-    @pytest.mark.parametrize("name", ["ncclSend", "ncclAllReduce", "ncclGroupStart", "ncclGroupEnd", "ncclCommInitRank"])
+    @pytest.mark.parametrize(
+        "name", ["ncclSend", "ncclAllReduce", "ncclGroupStart", "ncclGroupEnd", "ncclCommInitRank"]
+    )
     def test_functions_are_operators(self, marked, name):
         """Known by their full name without their domain, which cropped exports lack; no call is known of them."""
         found = marked(pushed(Text(name), 1, 2, domain=1))

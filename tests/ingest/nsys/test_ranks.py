@@ -108,7 +108,9 @@ class TestOwners:
             for owner, identity in zip(owners, identities(owners, told, {}, "x"), strict=True)
         }
         assert sorted(found.values()) == list(range(10, 15))
-        assert found == {process(pid): 10 + sorted(n % 7 for n in range(100, 105)).index(pid % 7) for pid in range(100, 105)}
+        assert found == {
+            process(pid): 10 + sorted(n % 7 for n in range(100, 105)).index(pid % 7) for pid in range(100, 105)
+        }
 
 
 class TestAlone:

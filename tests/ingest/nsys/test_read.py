@@ -116,7 +116,9 @@ class TestRank:
 
     def test_kernels_of_a_graph_share_a_launch(self, trace):
         """Those that were recorded node by node are all there, and all launched by it."""
-        nodes = [kernel(name, at, at + 5, correlation=7, graphNodeId=at) for name, at in (("a", 10), ("b", 20), ("c", 30))]
+        nodes = [
+            kernel(name, at, at + 5, correlation=7, graphNodeId=at) for name, at in (("a", 10), ("b", 20), ("c", 30))
+        ]
         found = trace(*nodes, launch("cudaGraphLaunch_v10000", 1, 2, correlation=7))
         assert found.kernels.correlation.tolist() == [7, 7, 7]
         assert found.launches.correlation.tolist() == [7]
@@ -291,7 +293,9 @@ class TestSchemas:
         found = trace(kernel("a", 1, 2))
         assert (len(found.kernels), found.threads, found.findings) == (1, (), ())
 
-    @pytest.mark.parametrize("lost", ["deviceId", "streamId", "correlationId", "demangledName", "shortName", "globalPid"])
+    @pytest.mark.parametrize(
+        "lost", ["deviceId", "streamId", "correlationId", "demangledName", "shortName", "globalPid"]
+    )
     def test_a_column_of_kernels_that_is_not_there(self, trace, lost):
         """Costs what it would tell, and no kernel."""
         found = trace(*STEP, without={KERNELS: {lost}, "CUPTI_ACTIVITY_KIND_MEMCPY": {lost}, FILLS: {lost}})

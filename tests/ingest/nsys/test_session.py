@@ -94,7 +94,11 @@ class TestEnvironment:
     @pytest.mark.parametrize("lost", ["name", "value"])
     def test_a_column_that_is_not_there(self, recorded, lost):
         """Leaves nothing to be told."""
-        rows = [variable("RANK", "3"), captured("RANK=3"), (OPTIONS, {"name": "EXPORT_PARAM_INCLUDE_JSON", "value": "true"})]
+        rows = [
+            variable("RANK", "3"),
+            captured("RANK=3"),
+            (OPTIONS, {"name": "EXPORT_PARAM_INCLUDE_JSON", "value": "true"}),
+        ]
         assert recorded(*rows, without={t: {lost} for t in (ENVIRONMENT, CAPTURE, OPTIONS)}) == Session()
 
     def test_rows_that_are_no_utf8(self, recorded):

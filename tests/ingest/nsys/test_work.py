@@ -87,9 +87,7 @@ class TestWork:
         _, rows = ran(kernel("a", 1, 2), without={KERNELS: {"demangledName"}})
         assert [row[0] for row in rows] == ["short a"]
 
-    @pytest.mark.parametrize(
-        ("start", "end"), [(None, 5), (5, None), (0, 0), (9, 8), (None, None)], ids=str
-    )
+    @pytest.mark.parametrize(("start", "end"), [(None, 5), (5, None), (0, 0), (9, 8), (None, None)], ids=str)
     def test_times_that_cannot_be(self, ran, start, end):
         """NULL, an end before the start, and the zeros that CUPTI writes where it learned no time: left out, counted."""
         found, rows = ran(kernel("a", start, end), kernel("b", 1, 2))
@@ -187,7 +185,9 @@ class TestLaunches:
 
     def test_many(self, called):
         """More than are read at once; a name that comes late is known as well."""
-        calls = [launch("cudaLaunchKernel" if i < 11_000 else "cudaMemcpyAsync", i, i, correlation=i) for i in range(12_000)]
+        calls = [
+            launch("cudaLaunchKernel" if i < 11_000 else "cudaMemcpyAsync", i, i, correlation=i) for i in range(12_000)
+        ]
         _, rows = called(*calls)
         assert [row[1] for row in rows] == list(range(12_000))
         assert [row[0] for row in rows[10_999:11_001]] == ["cudaLaunchKernel", "cudaMemcpyAsync"]
