@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -178,16 +179,18 @@ def _integers(values: Sequence[Any]) -> Times:
     """Numbers as int64. SQLite keeps what it was given whatever the column says: text and fractions count, too."""
     try:
         return np.fromiter(values, np.int64, len(values))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.array([_integer(value) for value in values], np.int64)
 
 
 def _integer(value: Any) -> int:
+    """A number towards zero; ABSENT where it is none."""
     try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
+        number = Decimal(value.decode("ascii").strip() if isinstance(value, bytes) else value)
+    except (TypeError, ValueError, InvalidOperation):
         return ABSENT
-    return number if ABSENT <= number < -ABSENT else ABSENT
+    fits = number.is_finite() and ABSENT <= number < -ABSENT  # compared before it is spelled out in all its digits
+    return int(number) if fits else ABSENT
 
 
 def _texts(values: Sequence[Any]) -> Sequence[bytes | None]:

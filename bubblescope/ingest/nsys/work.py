@@ -59,8 +59,8 @@ def work(database: Database, strings: Strings, names: Numbers[str]) -> Work:
     kernels, copies = _read(database, KERNELS), _read(database, MEMCPY)
     fills, graphs = _read(database, MEMSET), _read(database, GRAPHS)
     called = kernels["demangledName"]
-    if not database.has(KERNELS.name, "demangledName"):
-        called = np.concatenate([rows.numbers["shortName"] for rows in database.rows(_SHORT)] or [called])
+    if np.any(called == ABSENT):
+        called = np.where(called == ABSENT, _read(database, _SHORT)["shortName"], called)
     different, copied = np.unique(copies["copyKind"], return_inverse=True)
     of_copy = np.array([names[_COPIES.get(kind, COPY)] for kind in different.tolist()], dtype=np.int64)
     parts = (
@@ -93,18 +93,18 @@ def work(database: Database, strings: Strings, names: Numbers[str]) -> Work:
 def launches(database: Database, strings: Strings, names: Numbers[str]) -> Owned[Launches]:
     """The calls that put work on a GPU, going by their names, in the order of their start.
 
-    Others, which may be more, are not even fetched. Where calls have no names all are taken.
+    Others, which may be more, are not even fetched. Those without a name are taken: what they started will tell.
     """
     where, called = "", {ABSENT: ""}
     if database.has(RUNTIME.name, "nameId"):
         called = {i: _VERSION.sub("", name) for i, name in strings.like(_CALLS).items() if launches_work(name)}
-        where = f'"nameId" IN ({", ".join(map(str, called))})'
+        where = f'"nameId" IS NULL OR "nameId" IN ({", ".join(map(str, called))})'
     columns = _joined([dict(rows.numbers) for rows in database.rows(RUNTIME, where)], RUNTIME.numbers)
     keep = np.flatnonzero(columns["start"] != ABSENT)
     order = keep[np.lexsort((columns["correlationId"][keep], columns["start"][keep]))]
     columns = {key: column[order] for key, column in columns.items()}
     ids, place = np.unique(columns["nameId"], return_inverse=True)
-    number = np.array([names[called[i]] for i in ids.tolist()], np.int64)
+    number = np.array([names[called.get(i, "")] for i in ids.tolist()], np.int64)
     threads = present(columns["globalTid"])
     block = Launches(
         start=columns["start"],

@@ -195,7 +195,7 @@ class TestProcesses:
         rows = []
         for at, (pid, correlation) in enumerate(calls):
             rows.append(kernel(f"{pid}/{correlation}", 100 + at, 101 + at, pid=pid, correlation=correlation))
-            rows.append(launch(f"launch {pid}/{correlation}", at, at + 1, pid=pid, correlation=correlation))
+            rows.append(launch(f"cuLaunch {pid}/{correlation}", at, at + 1, pid=pid, correlation=correlation))
         path = tmp_path_factory.mktemp("any") / "report.sqlite"
         joined = []
         for trace in read(export(path, *data.draw(st.permutations(rows)))):
@@ -204,7 +204,7 @@ class TestProcesses:
                 for correlation, name in zip(trace.launches.correlation.tolist(), trace.launches.name, strict=True)
             }
             for correlation, name in zip(trace.kernels.correlation.tolist(), trace.kernels.name, strict=True):
-                assert names[correlation] == f"launch {trace.names[name]}"
+                assert names[correlation] == f"cuLaunch {trace.names[name]}"
                 joined.append(trace.names[name])
         assert sorted(joined) == sorted(f"{pid}/{correlation}" for pid, correlation in calls)
 
