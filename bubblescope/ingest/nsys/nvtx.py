@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from bubblescope.ingest.nsys.calls import calls, full_name, members
 from bubblescope.ingest.nsys.database import ABSENT, Database, Rows, present
 from bubblescope.ingest.nsys.owned import Owned
 from bubblescope.ingest.nsys.payloads import Payload, Payloads
 from bubblescope.ingest.nsys.schema import DOMAIN, NVTX, RANGES, process_of
-from bubblescope.ingest.nsys.strings import Strings, decoded
+from bubblescope.ingest.nsys.strings import Strings
 from bubblescope.ingest.tables import Table as Numbers
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.names import parted
@@ -21,17 +21,7 @@ from bubblescope.model.trace import Annotations, CommArgs, Membership, Ops
 
 __all__ = ["Ranges", "ranges"]
 
-# NCCL's own ranges carry the names of its functions (NVIDIA/nccl, src/collectives.cc); newer tracing drops "nccl".
-_OPERATIONS = {
-    "AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter", "Broadcast": "broadcast",
-    "Reduce": "reduce", "AlltoAll": "all_to_all", "Gather": "gather", "Scatter": "scatter", "Send": "send",
-    "Recv": "recv",
-}  # fmt: skip
-_FUNCTION = re.compile(rf"nccl(?:{'|'.join(_OPERATIONS)}|GroupStart|GroupEnd|Comm(?:Init|Split|Shrink|Grow)\w*)")
-_BARE = re.compile(rf"(?:{'|'.join(_OPERATIONS)}|GroupStart|GroupEnd)")
 _NCCL = "NCCL"
-_BY_MEMBER = frozenset({"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
-"""Operations of which NCCL tells the bytes that belong to one member."""
 
 # Operators of torch and of what is built on it: a name space and no blanks, unlike `FSDP::pre_forward (layer)`.
 _OPERATOR = re.compile(r"\w+::(?:engine::evaluate_function: )?[\w.:~]+")
@@ -107,7 +97,7 @@ def ranges(database: Database, strings: Strings, names: Numbers[str]) -> Ranges:
     return collector.finish()
 
 
-_COLUMNS = ("start", "end", "globalTid", "domainId", "textId", "jsonTextId")
+_COLUMNS = ("start", "end", "eventType", "globalTid", "domainId", "textId", "jsonTextId")
 
 
 class _Collector:
@@ -115,134 +105,80 @@ class _Collector:
 
     def __init__(self, strings: Strings, names: Numbers[str], payloads: Payloads) -> None:
         self._strings, self._names, self._payloads = strings, names, payloads
-        self._parts: dict[str, list[Ints]] = {key: [] for key in (*_COLUMNS, "name", "payload")}
+        self._parts: dict[str, list[Times]] = {key: [] for key in (*_COLUMNS, "text", "payload")}
         self._text = _Texts(names)
         self._numbers: Numbers[Payload] = Numbers()
-        self._domains: dict[tuple[int, int], str] = {}
         self._open = 0
 
     def add(self, rows: Rows) -> None:
-        """Keep those rows that have a beginning and an end."""
+        """Keep those rows that have a beginning and an end, and those that name a domain."""
         numbers, texts = rows.numbers, rows.texts
-        self._name_domains(rows)
-        lasting = np.isin(numbers["eventType"], RANGES) | (numbers["eventType"] == ABSENT)
-        begun = lasting & (numbers["start"] != ABSENT)
-        keep = begun & (numbers["end"] != ABSENT)
-        self._open += int((begun & ~keep).sum())
-        chosen = np.flatnonzero(keep).tolist()
+        begun = (numbers["start"] != ABSENT) & (numbers["eventType"] != DOMAIN)
+        if np.any(numbers["eventType"] != ABSENT):
+            begun &= np.isin(numbers["eventType"], RANGES)
+        ended = numbers["end"] != ABSENT
+        self._open += int((begun & ~ended).sum())
+        keep = np.flatnonzero((begun & ended) | (numbers["eventType"] == DOMAIN))
         for key in _COLUMNS:
             self._parts[key].append(numbers[key][keep])
-        text = texts["text"]
-        self._parts["name"].append(np.array([self._text(text[row]) for row in chosen], np.int64))
-        json, blob = texts["jsonText"], texts["binaryData"]
+        text, json, blob = texts["text"], texts["jsonText"], texts["binaryData"]
+        chosen = keep.tolist()
         payloads = [-1 if json[row] is None is blob[row] else self._payload(json[row], blob[row]) for row in chosen]
+        self._parts["text"].append(np.array([self._text(text[row]) for row in chosen], np.int64))
         self._parts["payload"].append(np.array(payloads, np.int64))
 
     def finish(self) -> Ranges:
         """The ranges of all rows."""
         columns = {key: np.concatenate([np.empty(0, np.int64), *self._parts.pop(key)]) for key in list(self._parts)}
-        order = np.lexsort((-columns["end"], columns["start"]))
-        columns = {key: column[order] for key, column in columns.items()}
-        later = (columns["name"] < 0) & (columns["textId"] != ABSENT)
-        columns["name"][later] = self._strings.numbered(columns["textId"][later], self._text)
-        told = (columns["payload"] < 0) & (columns["jsonTextId"] != ABSENT)
-        columns["payload"][told] = self._strings.numbered(
-            columns["jsonTextId"][told], lambda raw: self._payload(raw, None)
-        )
+        self._look_up(columns)
+        names, sequence, is_operator = self._text.columns()
+        columns["name"] = self._full_names(names[columns["text"]], columns)
+        rows = np.flatnonzero(columns["eventType"] != DOMAIN)
+        rows = rows[np.lexsort((-columns["end"][rows], columns["start"][rows]))]
+        columns = {key: column[rows] for key, column in columns.items()}
+        payload, payloads = columns["payload"], list(self._numbers)
+        called = calls(columns["name"], payload, list(self._names), payloads)
         thread = present(columns["globalTid"])
         process = process_of(thread)
-        number, sequence, is_operator = self._text.columns()
-        number = self._prefixed(number[columns["name"]], columns["domainId"], process)
-        calls = self._calls(number)
-        comm, comms = self._comms(calls, columns["payload"])
-        end = np.maximum(columns["end"], columns["start"])
-        operator = is_operator[columns["name"]] | (calls >= 0)
-        threads = np.zeros(len(order), np.int64)  # numbered when the ranks are told apart
-        annotations = Annotations(columns["start"], end, number, threads)
-        ops = Ops(columns["start"], end, number, threads, sequence[columns["name"]], np.full(len(order), -1), comm)
+        start, end = columns["start"], np.maximum(columns["end"], columns["start"])
+        unnumbered = np.zeros(len(rows), np.int64)  # threads are numbered when the ranks are told apart
+        notes = Annotations(start, end, columns["name"], unnumbered)
+        no_thread = np.full(len(rows), -1)
+        ops = Ops(start, end, columns["name"], unnumbered, sequence[columns["text"]], no_thread, called.comm)
+        operator = is_operator[columns["text"]] | called.is_call
         return Ranges(
-            annotations=Owned(process, annotations, thread).take(~operator),
+            annotations=Owned(process, notes, thread).take(~operator),
             ops=Owned(process, ops, thread).take(operator),
-            comms=comms,
-            members=self._members(process, columns["payload"]),
+            comms=called.comms,
+            members=members(process, payload, payloads),
             open=self._open,
-            untold=self._untold(calls, columns["payload"]),
+            untold=called.untold,
         )
 
     def _payload(self, json: bytes | None, blob: bytes | None) -> int:
         payload = self._payloads.of_json(json) if json is not None else self._payloads.of_blob(blob or b"")
         return self._numbers[payload] if payload != Payload() else -1
 
-    def _name_domains(self, rows: Rows) -> None:
-        numbers = rows.numbers
-        for row in np.flatnonzero(numbers["eventType"] == DOMAIN).tolist():
-            text, id_ = rows.texts["text"][row], numbers["textId"][row : row + 1]
-            text = text if text is not None else self._strings.of(id_[id_ != ABSENT]).get(int(id_[0]), b"")
-            process = int(process_of(numbers["globalTid"][row : row + 1])[0])
-            self._domains[process, int(numbers["domainId"][row])] = decoded(text)
+    def _look_up(self, columns: dict[str, Times]) -> None:
+        """Fill in texts and payloads that stand in the table of strings."""
+        for into, ids, number in (
+            ("text", "textId", self._text),
+            ("payload", "jsonTextId", lambda raw: self._payload(raw, None)),
+        ):
+            rows = np.flatnonzero((columns[into] < 0) & (columns[ids] != ABSENT))
+            columns[into][rows] = self._strings.numbered(columns[ids][rows], number)
 
-    def _prefixed(self, name: Ints, domain: Times, process: Times) -> Ints:
-        """Names of NCCL's domain as those of its functions, whether it writes them in full or not."""
-        ours: Bools = np.zeros(len(name), bool)
-        for (owner, number), called in self._domains.items():
-            ours |= (process == owner) & (domain == number) & (called == _NCCL)
-        result = name.copy()
+    def _full_names(self, name: Ints, columns: dict[str, Times]) -> Ints:
+        """The names, those in NCCL's domain as its functions; a process numbers its own domains."""
         table = list(self._names)
-        for bare in np.unique(name[ours]).tolist():
-            if _BARE.fullmatch(table[bare]):
-                result[ours & (name == bare)] = self._names[f"nccl{table[bare]}"]
+        process = process_of(present(columns["globalTid"]))
+        makes = np.flatnonzero(columns["eventType"] == DOMAIN)
+        makes = makes[[table[number] == _NCCL for number in name[makes].tolist()]]
+        ours = set(zip(process[makes].tolist(), columns["domainId"][makes].tolist(), strict=True))
+        rows = np.flatnonzero(np.isin(columns["domainId"], columns["domainId"][makes]))
+        pairs = zip(process[rows].tolist(), columns["domainId"][rows].tolist(), strict=True)
+        rows = rows[[pair in ours for pair in pairs]]
+        bare, place = np.unique(name[rows], return_inverse=True)
+        result = name.copy()
+        result[rows] = np.array([self._names[full_name(table[number])] for number in bare.tolist()], np.int64)[place]
         return result
-
-    def _calls(self, name: Ints) -> Ints:
-        """For each range the number of NCCL's function, or -1."""
-        is_call = np.fromiter((_FUNCTION.fullmatch(text) is not None for text in self._names), bool)
-        return np.where(is_call[name], name, -1) if len(is_call) else np.full(len(name), -1)
-
-    def _comms(self, call: Ints, payload: Ints) -> tuple[Ints, tuple[CommArgs, ...]]:
-        """The call of each range that says with whom or how much."""
-        table: Numbers[CommArgs] = Numbers()
-        names, payloads = list(self._names), list(self._numbers)
-        sizes = {told.communicator: told.ranks for told in payloads if told.communicator and told.ranks >= 0}
-        comm = np.full(len(call), -1)
-        rows = np.flatnonzero((call >= 0) & (payload >= 0))
-        different, index = np.unique(np.stack((call[rows], payload[rows])), axis=1, return_inverse=True)
-        numbers = []
-        for name, told in different.T.tolist():
-            args = _args(names[name], payloads[told], sizes)
-            numbers.append(-1 if args is None else table[args])
-        if len(rows):
-            comm[rows] = np.array(numbers)[index.reshape(-1)]
-        return comm, tuple(table)
-
-    def _members(self, process: Times, payload: Ints) -> dict[int, frozenset[Membership]]:
-        told = [Membership(p.communicator, p.rank, p.ranks) if p.rank >= 0 else None for p in self._numbers]
-        rows = np.flatnonzero(payload >= 0)
-        found: dict[int, set[Membership]] = {}
-        for owner, number in zip(process[rows].tolist(), payload[rows].tolist(), strict=True):
-            member = told[number]
-            if member is not None and member.communicator and member.rank < member.ranks:
-                found.setdefault(owner, set()).add(member)
-        return {owner: frozenset(members) for owner, members in found.items()}
-
-    def _untold(self, call: Ints, payload: Ints) -> int:
-        names: Sequence[str] = list(self._names)
-        talks = np.array([name in {"ncclSend", "ncclRecv"} for name in names], bool)
-        peers = np.array([*(p.peer >= 0 for p in self._numbers), False])
-        return int((talks[call] & (call >= 0) & ~peers[payload]).sum()) if names else 0
-
-
-def _args(name: str, told: Payload, sizes: dict[str, int]) -> CommArgs | None:
-    """The call that a function of NCCL and its payload make; None if it moves nothing, or to an unknown peer."""
-    op = _OPERATIONS.get(name.removeprefix("nccl"))
-    if op is None or (op in {"send", "recv"} and told.peer < 0):
-        return None
-    members = sizes.get(told.communicator, -1)
-    share = 1 if op not in _BY_MEMBER else members
-    return CommArgs(
-        op=op,
-        group=told.communicator,
-        group_size=members,
-        elements=told.size * share if told.size >= 0 and share > 0 else -1,
-        dtype="uint8",
-        peer=told.peer,
-    )
