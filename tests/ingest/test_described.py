@@ -57,3 +57,18 @@ def test_the_metadata_win_over_the_range():
 def test_other_ranges_say_nothing(names):
     """What contradicts itself or is written otherwise changes nothing."""
     assert described(Identity(), names, PATH) == (Identity(), ())
+
+
+def test_the_environment_wins_over_the_range():
+    """It was set for this very process."""
+    found, odd = described(Identity(rank=7, rank_source="environment"), [TEXT], PATH)
+    assert (found.rank, [f.code for f in odd]) == (7, ["metadata-conflict"])
+
+
+def test_steps_that_name_the_rank():
+    """Zero-bubble's steps count it first; those of several ranks in one file say nothing."""
+    found, odd = described(Identity(), ["iter_3_0", "iter_3_1, op_id = 4", "F0.0.0"], PATH)
+    assert (found.rank, found.rank_source, odd) == (3, "label", ())
+    assert described(Identity(), ["iter_3_0", "iter_4_0"], PATH) == (Identity(), ())
+    found, _ = described(Identity(), [TEXT, "iter_5_0"], PATH)
+    assert found.rank == 3
