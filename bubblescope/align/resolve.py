@@ -14,6 +14,7 @@ from bubblescope.align.clocks import fit
 from bubblescope.align.communicators import resolved
 from bubblescope.align.links import links
 from bubblescope.align.pairs import matches
+from bubblescope.align.replicas import replicated
 from bubblescope.align.unlabelled import identified
 from bubblescope.model.job import ClockFit, Job, Plan
 from bubblescope.model.options import Options
@@ -31,6 +32,7 @@ def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
     timelines = resolved(dict(sorted(timelines.items())))
     plan = layout.plan(timelines, options)
+    timelines = replicated(timelines, plan)
     told, untold = identified(timelines, plan, options)
     place = plan.place_of()
     held = chunked(timelines, plan, options)

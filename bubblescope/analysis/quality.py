@@ -78,7 +78,8 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding]) -> Q
 
 def _pressing(finding: Finding, job: Job) -> Finding:
     """Peers that an export leaves out are worth a warning where the layout would have needed them."""
-    needed = not job.plan.pipelines or None in (job.plan.tp, job.plan.dp) or job.plan.source in _WITHOUT_PEERS
+    talking = any(len(t.messages) for t in job.timelines.values())
+    needed = talking and (None in (job.plan.tp, job.plan.dp) or job.plan.source in _WITHOUT_PEERS)
     return replace(finding, severity="warning") if finding.code == "nccl-payloads" and needed else finding
 
 

@@ -76,6 +76,7 @@ class Emission:
             steps=self.steps,
             seed=self.seed,
             recorder=self.recorder,
+            payloads="json",  # as an export should be made
         )
 
     def _check(self, trial: Trial) -> None:

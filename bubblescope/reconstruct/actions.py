@@ -166,6 +166,19 @@ def starts_after(ranges: Ranges, optimizer: Times) -> Times:
     return result
 
 
+def behind(optimizer: Times, cuts: Times, begun: Times) -> Times:
+    """Moments at which steps begin, moved back to just behind the optimizer where it ran before the first action.
+
+    A receive for that action is posted between the two, and is of the step that it is for. `optimizer` are the host
+    moments of its units, `begun` those at which actions begin; all are sorted.
+    """
+    if not len(optimizer):
+        return cuts
+    last = optimizer[np.maximum(np.searchsorted(optimizer, cuts) - 1, 0)]
+    before = np.concatenate(([np.iinfo(np.int64).min], begun))[np.searchsorted(begun, cuts)]
+    return np.where((last < cuts) & (last >= before), last + 1, cuts)
+
+
 def _keys(ranges: Ranges) -> list[_Key]:
     columns = (ranges.kind, ranges.stage, ranges.microbatch, ranges.slice, ranges.chunk)
     return list(zip(*(column.tolist() for column in columns), strict=True))

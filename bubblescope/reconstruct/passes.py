@@ -178,6 +178,7 @@ def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, opt
     named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
     if how in {"kernels", "autograd"} and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
         named_again = actions.starts_after(ranges, optimizer)
+    named_again = actions.behind(optimizer, named_again, ranges.start)
 
     def tear(marks: steps.Marks) -> bool:
         return actions.torn(ranges, steps.rows_at(marks, ranges.start))

@@ -53,8 +53,7 @@ def find(
     marked = next((found for mark in _STEPS if len(found := _marked_steps(trace, mark))), Marks.empty())
     if len(marked) and not tear(marked):
         return marked
-    known = units.host[units.host != NO_HOST]
-    known = known if len(known) else units.start
+    known = _asked(units)
     if not len(known):
         return Marks.empty()
     cuts = recurrences if len(recurrences) else _optimizer_ends(trace)
@@ -103,8 +102,11 @@ def rows_of(marks: Marks, units: Units) -> Ints:
 
     Work without a launch is dated by its own start: the stream runs behind the host, never ahead of it.
     """
-    moment = np.where(units.host == NO_HOST, units.start, units.host)
-    return rows_at(marks, moment)
+    return rows_at(marks, _asked(units))
+
+
+def _asked(units: Units) -> Times:
+    return np.where(units.host == NO_HOST, units.start, units.host)
 
 
 def rows_at(marks: Marks, moment: Times) -> Ints:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
-from bubblescope.reconstruct.actions import Ranges, build, drawn_out, number, recurrences, torn
+from bubblescope.reconstruct.actions import Ranges, behind, build, drawn_out, number, recurrences, torn
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST, Units
 
@@ -163,3 +163,11 @@ def test_a_step_that_holds_an_action_twice_is_torn():
     again = [(F, 4, 5, 0, 0), (B, 6, 7, 0, 0)]
     assert torn(ranges_of(*once, *again), np.array([0, 0, 0, 0]))
     assert not torn(ranges_of(*once, *again), np.array([0, 0, 1, 1]))
+
+
+def test_steps_begin_behind_the_optimizer():
+    """At the first action, or before it if the optimizer ran since the action before; a receive may lie between."""
+    optimizer, begun = np.array([30, 35]), np.array([0, 10, 50, 60, 100])
+    assert behind(optimizer, np.array([50, 100]), begun).tolist() == [36, 100]
+    assert behind(optimizer[:0], np.array([50]), begun).tolist() == [50]
+    assert behind(optimizer, np.array([0]), begun).tolist() == [0]

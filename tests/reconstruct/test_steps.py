@@ -136,6 +136,13 @@ def test_work_without_a_launch_is_dated_by_its_start():
     assert sorted(units.host.tolist())[:3] == [NO_HOST] * 3
 
 
+def test_work_launched_before_the_recording_began():
+    """Is of the first step where nothing marks any: the file shows it, and it counts."""
+    built = trace(kernel("before", 5, 6), run("known", 10, 12, 14), run("last", 20, 22, 24))
+    assert marks_of(built) == [(0, 5, 21)]
+    assert steps.rows_of(find(built), units_of(built)).tolist() == [0, 0, 0]
+
+
 def test_moments_outside_the_steps_have_none():
     """Before the first and after the last mark there is no step; a border belongs to the later one."""
     marks = steps.Marks([1, 2], [10, 20], [20, 30])
