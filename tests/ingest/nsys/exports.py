@@ -45,7 +45,7 @@ def thread(pid, tid=None):
 def kernel(name, start, end, *, pid=10, device=0, stream=7, correlation=None, **more) -> Row:
     """A kernel."""
     return KERNELS, {
-        **_ran(start, end, pid, device, stream, correlation),
+        **_ran(start, end, pid=pid, device=device, stream=stream, correlation=correlation),
         "demangledName": Text(name),
         "shortName": Text(f"short {name}"),
         **more,
@@ -54,17 +54,25 @@ def kernel(name, start, end, *, pid=10, device=0, stream=7, correlation=None, **
 
 def copied(kind, start, end, *, pid=10, device=0, stream=7, correlation=None, **more) -> Row:
     """A copy; the kind is a number of `ENUM_CUDA_MEMCPY_OPER`."""
-    return COPIES, {**_ran(start, end, pid, device, stream, correlation), "copyKind": kind, **more}
+    return COPIES, {
+        **_ran(start, end, pid=pid, device=device, stream=stream, correlation=correlation),
+        "copyKind": kind,
+        **more,
+    }
 
 
 def filled(start, end, *, pid=10, device=0, stream=7, correlation=None, **more) -> Row:
     """A memset."""
-    return FILLS, {**_ran(start, end, pid, device, stream, correlation), **more}
+    return FILLS, {**_ran(start, end, pid=pid, device=device, stream=stream, correlation=correlation), **more}
 
 
 def graph(start, end, *, pid=10, device=0, stream=7, correlation=None, **more) -> Row:
     """A graph as one block, as it is recorded by default."""
-    return GRAPHS, {**_ran(start, end, pid, device, stream, correlation), "graphId": 1, **more}
+    return GRAPHS, {
+        **_ran(start, end, pid=pid, device=device, stream=stream, correlation=correlation),
+        "graphId": 1,
+        **more,
+    }
 
 
 def launch(name, start, end, *, pid=10, tid=None, correlation=None, **more) -> Row:
@@ -183,7 +191,7 @@ def codes(trace) -> set[str]:
     return {finding.code for finding in trace.findings}
 
 
-def _ran(start, end, pid, device, stream, correlation):
+def _ran(start, end, *, pid, device, stream, correlation):
     return {
         "start": start,
         "end": end,

@@ -42,7 +42,7 @@ def cells(database, table=WANTED, *where):
     return [
         row
         for rows in database.rows(table, *where)
-        for row in zip(*(rows.numbers[c].tolist() for c in table.numbers), *(rows.texts[c] for c in table.texts))
+        for row in zip(*(rows.numbers[c].tolist() for c in table.numbers), *rows.texts.values(), strict=True)
     ]
 
 

@@ -40,8 +40,10 @@ def test_no_launch(trace):
     found = trace(ROW, CALL, kernel("b", 30, 40, correlation=2), kernel("c", 30, 40), copied(1, 5, 6, correlation=3))
     assert said(found, "no-launch") == (
         "info",
-        "3 of 4 kernels and copies have no launch in the file: they were launched before the recording began, or "
-        "their launches were lost",
+        (
+            "3 of 4 kernels and copies have no launch in the file: they were launched before the recording began, or "
+            "their launches were lost"
+        ),
     )
     assert len(found.kernels) == 4
 

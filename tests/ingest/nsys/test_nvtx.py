@@ -14,6 +14,7 @@ from tests.ingest.nsys.exports import RANGES, Text, domain, entry, kernel, proce
 
 COMMUNICATOR = "NCCL communicator ID"
 BYTES = "Message size [bytes]"
+BACKWARD = "autograd::engine::evaluate_function: MmBackward0"
 
 
 def json_of(**fields):
@@ -132,7 +133,7 @@ class TestOperators:
             ("aten::mm, op_id = 9, sizes = [[4, 4], []]", "aten::mm", -1),
             ("aten::mm, seq = 7, op_id = 9, sizes = [[4]], input_op_ids = [(7,0)]", "aten::mm", 7),
             ("AddBackward0, seq = 3, op_id = 4", "AddBackward0", 3),
-            ("autograd::engine::evaluate_function: MmBackward0, op_id = 5", "autograd::engine::evaluate_function: MmBackward0", -1),
+            (f"{BACKWARD}, op_id = 5", BACKWARD, -1),
             ("c10d::send, op_id = 5", "c10d::send", -1),
         ],
     )  # fmt: skip

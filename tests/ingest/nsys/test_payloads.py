@@ -98,7 +98,7 @@ class TestBlobs:
     """An export with --include-blobs."""
 
     def test_bytes(self, payloads):
-        """By the layout that the file describes; types of eight, four and two bytes; what is no integer is passed over."""
+        """By the layout that the file describes: fields of eight, four and two bytes, and one that is no integer."""
         assert payloads.of_blob(blob()) == PAYLOAD
 
     @pytest.mark.parametrize("write", [str.lower, str.upper])

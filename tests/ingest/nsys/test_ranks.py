@@ -139,7 +139,7 @@ class TestAlone:
         assert (found.rank, found.world_size) == (None, None)
 
     def test_the_innermost_launcher_counts(self, trace):
-        """torchrun under Slurm: its pair stands alone, and is not mixed with the other's."""
+        """Torchrun under Slurm: its pair stands alone, and is not mixed with the other's."""
         rows = [variable("SLURM_PROCID", "1"), variable("SLURM_NTASKS", "2"), variable("RANK", "5")]
         found = trace(kernel("a", 1, 2), *rows).identity
         assert (found.rank, found.world_size) == (5, None)

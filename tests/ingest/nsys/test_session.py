@@ -156,7 +156,7 @@ class TestLost:
         [
             ("Not all NVTX events might have been collected.", ("NVTX",)),
             ("Not all CUDA events might have been collected.", ("CUDA",)),
-            ("Number of CUPTI events produced: 31, CUPTI buffers: 49 of 50. Some CUPTI events might be missing.", ("CUPTI",)),
+            ("Number of CUPTI events produced: 31, buffers: 49 of 50. Some CUPTI events might be missing.", ("CUPTI",)),
             ("Some CUDA and NVTX events were dropped", ("CUDA", "NVTX")),
             ("12 events were lost", ()),
             ("buffer overflow", ()),

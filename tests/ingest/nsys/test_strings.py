@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bubblescope.ingest.nsys.database import ABSENT
-from bubblescope.ingest.nsys.strings import Strings, decoded
+from bubblescope.ingest.nsys.strings import decoded
 
 KEYED = pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "unkeyed"])
 

@@ -89,7 +89,7 @@ class TestWork:
 
     @pytest.mark.parametrize(("start", "end"), [(None, 5), (5, None), (0, 0), (9, 8), (None, None)], ids=str)
     def test_times_that_cannot_be(self, ran, start, end):
-        """NULL, an end before the start, and the zeros that CUPTI writes where it learned no time: left out, counted."""
+        """NULL, an end before the start, zeros, which CUPTI writes where it learned no time: left out, counted."""
         found, rows = ran(kernel("a", start, end), kernel("b", 1, 2))
         assert [row[0] for row in rows] == ["b"]
         assert found.implausible == 1
