@@ -37,6 +37,7 @@ def test_a_text_that_looks_alike_stays(name):
         ("aten::mm, seq = 0", "aten::mm", 0),
         ("aten::mm, op_id = 9", "aten::mm", -1),
         ("aten::mm, op_id = 9, sizes = [[4]]", "aten::mm", -1),
+        ("aten::mm, input_op_ids = [(7,0)]", "aten::mm", -1),
         ("aten::mm", "aten::mm", -1),
         ("Forward 3, seq = 7, op_id = 9", "Forward 3", 7),
         (f"aten::mm, seq = {'9' * 18}", "aten::mm", 10**18 - 1),

@@ -140,6 +140,13 @@ def test_ranks_that_mpi_told(recorded):
     assert found.mpi == {process(10): 3, process(50): 0}
 
 
+def test_a_process_that_mpi_told_several_ranks(recorded):
+    """Is none of them; told twice, one is one."""
+    rows = [(10, 3), (10, 4), (20, 5), (20, 5), (30, 6), (30, None)]
+    found = recorded(*((MPI, {"globalTid": thread(pid, 99), "rank": rank}) for pid, rank in rows))
+    assert found.mpi == {process(20): 5}
+
+
 @pytest.mark.parametrize("table", [OPTIONS, OLD_OPTIONS])
 def test_options_of_the_export(recorded, table):
     """Only those that concern payloads, in the table of today or of 2021."""

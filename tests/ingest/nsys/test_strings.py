@@ -22,14 +22,9 @@ def stored(opened, texts, **how):
 @pytest.mark.parametrize("step", [1, 2, 50], ids=["dense", "every other", "sparse"])
 def test_those_that_are_asked_for(opened, keyed, step):
     """And no others, also where more are asked for than one query takes."""
-    strings = stored_without_texts(opened, 3000, keyed)
-    ids = np.arange(10, 3000, step)
-    assert strings.of(ids) == {i: b"text %d" % i for i in ids.tolist()}
-
-
-def stored_without_texts(opened, count, keyed):
-    """The strings of a file of many."""
-    return (opened(*(("StringIds", {"id": i, "value": f"text {i}"}) for i in range(count)), keyed=keyed)).strings
+    ids = range(0, 1200 * step, step)
+    strings = stored(opened, {id_: f"text {id_}" for i in ids for id_ in {i, i + 1}}, keyed=keyed)
+    assert strings.of(np.array(ids)) == {i: b"text %d" % i for i in ids}
 
 
 @KEYED

@@ -106,13 +106,13 @@ class TestWork:
         found, _ = ran(
             kernel("a", 1, 2, device=1, stream=7),
             kernel("b", 3, 4, device=0, stream=7),
-            kernel("c", 5, 6, device=0, stream=13),
+            kernel("c", 5, 6, device=1, stream=13),
             kernel("d", 7, 8, device=1, stream=7),
         )
         lanes = [found.lanes[number] for number in found.kernels.rows.lane]
-        assert lanes == [("1", "7"), ("0", "7"), ("0", "13"), ("1", "7")]
+        assert lanes == [("1", "7"), ("0", "7"), ("1", "13"), ("1", "7")]
         assert len(found.lanes) == 3
-        assert found.device.tolist() == [1, 0, 0, 1]
+        assert found.device.tolist() == [1, 0, 1, 1]
 
     def test_owners(self, ran):
         """Each row has its process."""
