@@ -235,8 +235,7 @@ class TestOrder:
         path.unlink()
         shuffled = list(read(export(path, *rows, seed=1)))
         assert len(shuffled) == 4
-        assert [spelled(trace) for trace in shuffled] == [spelled(trace) for trace in plain]
-        assert [trace.identity for trace in shuffled] == [trace.identity for trace in plain]
+        assert [exactly(trace) for trace in shuffled] == [exactly(trace) for trace in plain]
 
 
 STRINGS = [pushed(Text(f"text {i}"), 1000 + i, 1100 + i, pid=20) for i in range(20)]

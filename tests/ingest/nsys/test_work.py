@@ -160,8 +160,8 @@ class TestLaunches:
 
     def test_a_call_without_a_name_may_be_one(self, called):
         """What it started will tell."""
-        _, rows = called(launch(None, 1, 2, correlation=3))
-        assert rows == [("", 1, 2, 3)]
+        _, rows = called(launch("cudaFree", 1, 2), launch(None, 3, 4, correlation=3))
+        assert rows == [("", 3, 4, 3)]
 
     def test_names_are_missing_altogether(self, called):
         """As in an export that was cut down."""
