@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bubblescope.ingest.nsys.database import Database
 from bubblescope.ingest.nsys.payloads import Payload, Payloads
-from tests.ingest.nsys.exports import entry
+from tests.ingest.nsys.exports import entry, export
 
 TOLD = {
     "NCCL communicator ID": 0xFEED_0000_0000_0001,
@@ -49,9 +50,6 @@ def payloads(opened):
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
     """The same, once for many examples."""
-    from bubblescope.ingest.nsys.database import Database  # noqa: PLC0415
-    from tests.ingest.nsys.exports import export  # noqa: PLC0415
-
     with Database(export(tmp_path_factory.mktemp("payloads") / "report.sqlite", *LAYOUT)) as database:
         return Payloads(database)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,9 +35,6 @@ def test_all_tables_are_listed():
 
 def test_columns_are_those_of_recorded_exports(shared):
     """Whatever is asked for stands in an export that Nsight Systems wrote, under that name."""
-    import sqlite3  # noqa: PLC0415 - only here
-    from contextlib import closing  # noqa: PLC0415
-
     real: dict[str, set[str]] = {}
     for path in sorted(shared.glob("real/nsys/*.sqlite")):
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as database:
