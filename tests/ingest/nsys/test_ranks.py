@@ -163,11 +163,18 @@ class TestAlone:
         assert "metadata-conflict" in codes(found)
 
     def test_a_range_that_tells_the_rank(self, trace):
-        """Stands above the environment, which is the recorder's, and below MPI."""
-        rows = [kernel("a", 1, 2), pushed("rank=3; pp=1/2 dp=1/2", 1, 2), variable("RANK", "5")]
-        assert ranked([trace(*rows)]) == [(3, "label")]
-        found = trace(*rows, (MPI, {"globalTid": thread(10), "rank": 2}), name="b.sqlite")
-        assert ranked([found]) == [(2, "metadata")]
+        """Is believed where the file tells nothing better, whatever it is called."""
+        rows = [kernel("a", 1, 2), pushed("rank=3; pp=1/2 dp=1/2", 1, 2)]
+        assert ranked([trace(*rows, name="report_rank4.sqlite")]) == [(3, "label")]
+
+    @pytest.mark.parametrize(
+        ("row", "source"),
+        [(variable("RANK", "5"), "environment"), ((MPI, {"globalTid": thread(10), "rank": 5}), "metadata")],
+    )
+    def test_a_range_that_contradicts(self, trace, row, source):
+        """Is told, and not believed."""
+        found = trace(kernel("a", 1, 2), pushed("rank=3; pp=1/2 dp=1/2", 1, 2), row)
+        assert ranked([found]) == [(5, source)]
         assert "metadata-conflict" in codes(found)
 
     def test_the_number_of_a_node_is_no_rank(self, trace):
