@@ -30,7 +30,7 @@ Groups = Mapping[int, Mapping[Purpose, tuple[int, ...]]]
 
 def plan(timelines: Timelines, options: Options) -> Plan:
     """Lay out the job; raises UsageError where the user's degrees cannot be."""
-    world = _world_size(timelines)
+    world = _deep_enough(timelines, _world_size(timelines))
     drawn = by_coordinates({rank: timeline.identity for rank, timeline in timelines.items()})
     groups = {rank: {**drawn.get(rank, {}), **_described(rank, timeline)} for rank, timeline in timelines.items()}
     degree = {p: _degree(groups, p) or _counted(timelines, p) for p in ("pp", "tp", "dp", "cp", "ep")}
@@ -77,6 +77,24 @@ def _world_size(timelines: Timelines) -> int:
     named = [int(m.peer.max()) + 1 for m in messages]
     talking = [2 for m in messages if np.any(m.direction != Messages.EITHER)]
     return max([*stated, *joined, *named, *talking, max(timelines, default=-1) + 1])
+
+
+def _deep_enough(timelines: Timelines, world: int) -> int:
+    """The ranks of the job, at least as many as the stages in labels ask for where nothing states a number.
+
+    Where the deepest stage sends on, there is one more.
+    """
+    stages = _held(timelines)
+    if not stages or any(t.identity.world_size for t in timelines.values()):
+        return world
+    depth = _depth(stages, world, timelines)
+    return max(world, max(map(max, stages.values())) + 2 if depth is None else depth)
+
+
+def _held(timelines: Timelines) -> dict[int, tuple[int, ...]]:
+    """The stages that labels tell of each rank."""
+    told = {r: tuple(sorted(set(t.actions.stage.tolist()) - {-1})) for r, t in timelines.items()}
+    return {rank: stages for rank, stages in told.items() if stages}
 
 
 def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ...]]:
@@ -148,7 +166,7 @@ def _by_grid(timelines: Timelines, options: Options) -> tuple[Pipeline, ...]:
 
 def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...], str]:
     """Without descriptions, pipelines of one rank a position: stages in labels, then who sends to whom."""
-    stages = {r: held for r, t in timelines.items() if (held := tuple(sorted(set(t.actions.stage.tolist()) - {-1})))}
+    stages = _held(timelines)
     talking = [r for r, t in timelines.items() if np.any(t.messages.direction != Messages.EITHER)]
     near = {r: stage for r in stages if (stage := _near_stage(timelines[r])) is not None}
     if stages and near.keys() == stages.keys():

@@ -106,7 +106,7 @@ def _alone(found: Study) -> Finding | None:
     message = (
         f"{np.mean(~partnered):.0%} of the messages have no partner and no schedule fits, with every rank recorded: "
         "ranks are laid out wrongly, actions wrongly told apart, or these are no messages between stages (a ring of "
-        "context-parallel ranks); state --pp and --tp, label the actions, or give the groups a description"
+        "context-parallel ranks); state --pp and --tp, or label the actions"
     )
     return Finding("contradiction", "warning", message)
 

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bubblescope.errors import InputError
+from bubblescope.ingest.command import REPLACING, export_command
 from bubblescope.ingest.folders import cache, passing
-from bubblescope.ingest.sniff import UNFINISHED, Format, export_command, sniff
+from bubblescope.ingest.sniff import UNFINISHED, Format, sniff
 from bubblescope.model.trace import Finding, Severity
 
 __all__ = ["Told", "exported"]
@@ -133,7 +134,7 @@ def _hash(text: bytes) -> str:
 def _run(nsys: str, report: Path, output: Path) -> None:
     """Have `nsys` export a report; older versions, which know no JSON of payloads, are asked once more without."""
     said = ""
-    for options in (("--include-json=true", "--force-overwrite=true"), ("--force-overwrite=true",)):
+    for options in (("--include-json=true", REPLACING), (REPLACING,)):
         command = export_command(report.absolute(), output, options)
         try:
             done = subprocess.run(  # noqa: S603 - a list, through no shell; and the report is no option

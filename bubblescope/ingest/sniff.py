@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from bubblescope.errors import InputError
+from bubblescope.ingest.command import export_again, export_command, no_option
 from bubblescope.ingest.document import enter, first_byte, members, value
 from bubblescope.ingest.metadata import KINETO_KEYS
 from bubblescope.ingest.sqlite import is_nsight_export, tables
 from bubblescope.ingest.stream import Buffer, Stream
 
-__all__ = ["UNFINISHED", "Format", "Kind", "export_command", "sniff"]
+__all__ = ["UNFINISHED", "Format", "Kind", "sniff"]
 
 Kind = Literal["kineto", "chrome", "nsys", "nsys-rep", "sqlite", "empty", "foreign"]
 
@@ -62,22 +62,6 @@ def sniff(path: Path) -> Format:
     return _report(path) or found if found.kind == "foreign" else found
 
 
-def export_command(
-    report: Path, output: Path | None = None, options: Sequence[str] = ("--include-json=true",)
-) -> list[str]:
-    """The command by which `nsys` exports a report, by default to a file of its name beside it.
-
-    NCCL's peers and message sizes stand in the JSON of NVTX payloads, which `nsys` leaves out unless it is told.
-    """
-    target = output or report.with_suffix(".sqlite")
-    return ["nsys", "export", "--type", "sqlite", *options, "--output", _no_option(target), _no_option(report)]
-
-
-def _no_option(path: Path) -> str:
-    """A path that is not taken for an option."""
-    return f"./{path}" if str(path).startswith("-") else str(path)
-
-
 def _told_by_content(path: Path) -> Format:
     with Stream(path) as stream:
         buffer = Buffer(stream, _HEAD)
@@ -103,7 +87,7 @@ def _inside_gzip(found: Format) -> Format:
 def _database(path: Path) -> Format:
     names = tables(path)
     if names is None:
-        hint = "Copy it again, as a whole, or export it again: nsys export --type sqlite --force-overwrite=true"
+        hint = f"Copy it again, as a whole, or export it again: {export_again(path)}"
         return Format("sqlite", "a damaged SQLite database", hint)
     if is_nsight_export(names):
         return Format("nsys", "an export of Nsight Systems")
@@ -117,7 +101,7 @@ def _report(path: Path) -> Format | None:
     if suffix in _REPORTS:
         return Format("nsys-rep", "a report of Nsight Systems", shlex.join(export_command(path)))
     if suffix == UNFINISHED:
-        importing = shlex.join(["QdstrmImporter", "--input-file", _no_option(path)])
+        importing = shlex.join(["QdstrmImporter", "--input-file", no_option(path)])
         hint = f"QdstrmImporter, which comes with Nsight Systems, turns it into a report: {importing}"
         return Format("nsys-rep", "a recording of Nsight Systems that a killed run left unfinished", hint)
     return None

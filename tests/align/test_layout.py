@@ -365,3 +365,33 @@ def test_a_rank_that_was_not_recorded_stands_between_its_neighbours():
     assert plan_of(first, inner(2, 1, 3), last).pipelines == (((0,), (1,), (2,), (3,)),)
     assert plan_of(first, inner(1, 0, 2), inner(2, 1, 3)).pipelines == (((0,), (1,), (2,), (3,)),)
     assert [f.code for f in plan_of(first, last).findings] == ["layout-assumed"]
+
+
+def labelled(rank, stage, *messages, **more):
+    """A rank whose one forward and backward name their stage."""
+    rows = [(text, 10 * i, 10 * i + 5) for i, text in enumerate(messages)]
+    return timeline(rank, actions=[(f"{stage}F0", 100, 110), (f"{stage}B0", 120, 130)], messages=rows, **more)
+
+
+FIRST, INNER = ("send 1", "recv 1"), ("recv 0", "send 2", "recv 2", "send 0")
+
+
+def test_a_stage_behind_the_deepest_one_recorded():
+    """Where that one sends on and nothing states the number of ranks, there is one more than its label asks for."""
+    found = plan_of(labelled(0, 0, *FIRST), labelled(1, 1, *INNER))
+    assert (found.world_size, found.pp) == (3, 3)
+    found = plan_of(labelled(0, 0, *FIRST), labelled(1, 1, "recv 0", "send 0"))
+    assert (found.world_size, found.pp) == (2, 2)
+
+
+def test_a_stated_number_of_ranks_stands():
+    """Whatever a stage seems to ask for."""
+    found = plan_of(labelled(0, 0, *FIRST, world=4), labelled(1, 1, *INNER, world=4))
+    assert found.world_size == 4
+
+
+def test_chunks_that_fold_back_ask_for_ranks():
+    """Stages 1 and 6 on one rank are those of the second of four."""
+    both = [("1F0", 0, 10), ("6F0", 20, 30), ("6B0", 40, 50), ("1B0", 60, 70)]
+    found = plan_of(timeline(1, actions=both, messages=[("recv 0", 0, 1), ("send 2", 10, 11)]))
+    assert (found.world_size, found.pp) == (4, 4)

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from bubblescope.errors import InputError
+from bubblescope.ingest.command import export_again
 from bubblescope.ingest.sqlite import DAMAGE, connect
 from bubblescope.ingest.stream import Progress
 from bubblescope.model.columns import Times
@@ -143,7 +144,7 @@ class Database:
             why = f" ({error})" if isinstance(error, sqlite3.Error) else ""
             raise InputError(
                 f"{self.path}: expected an export of Nsight Systems, found a damaged SQLite database{why}",
-                hint="Export the report again: nsys export --type sqlite --force-overwrite=true",
+                hint=f"Export the report again: {export_again(self.path)}",
             ) from error
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bubblescope.ingest.command import export_again
 from bubblescope.ingest.nsys.nvtx import Ranges
 from bubblescope.ingest.nsys.session import Session
 from bubblescope.ingest.nsys.work import Work
@@ -38,14 +39,11 @@ _WORDS: Mapping[str, tuple[Severity, str]] = {
     "nccl-payloads": ("info", "{count} sends and receives of NCCL do not name their peer; {remedy}"),
     "lost-events": (
         "warning",
-        "{count} warnings of Nsight Systems say that events {kinds}may be missing from the recording",
+        "Nsight Systems warns that events {kinds}may be missing from the recording (warnings: {count})",
     ),
     "unmerged-log": (
         "warning",
-        (
-            "a write-ahead log lies beside the file, and what stands in it is not read; export the report again with "
-            "nsys export --type sqlite --force-overwrite=true"
-        ),
+        "a write-ahead log lies beside the file, and what stands in it is not read; export again: {again}",
     ),
 }
 
@@ -69,7 +67,7 @@ def of_file(path: Path, work: Work, ranges: Ranges, session: Session, others: in
         "lost-events": warnings,
         "unmerged-log": int(session.unmerged),
     }
-    return list(_told(path, counts, remedy=_remedy(session), kinds=_of(kinds)))
+    return list(_told(path, counts, remedy=_remedy(path, session), kinds=_of(kinds), again=export_again(path)))
 
 
 def _told(path: Path, counts: Mapping[str, int], **words: object) -> Iterable[Finding]:
@@ -83,8 +81,7 @@ def _of(kinds: Sequence[str]) -> str:
     return f"of {' and '.join(kinds)} " if kinds else ""
 
 
-def _remedy(session: Session) -> str:
+def _remedy(path: Path, session: Session) -> str:
     """NCCL tells peers since 2.16; an export leaves them out unless it is asked for them."""
-    if "true" in session.options.values():
-        return "NCCL 2.16 or newer tells it"
-    return "export the report again with nsys export --type sqlite --include-json=true"
+    told = "true" in session.options.values()
+    return "NCCL 2.16 or newer tells it" if told else f"export again: {export_again(path)}"

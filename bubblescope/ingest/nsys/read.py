@@ -96,8 +96,7 @@ def _recorded(path: Path, progress: Progress | None) -> _Recording:
 def _nothing(path: Path) -> InputError:
     return InputError(
         f"{path}: expected kernels, found none: neither {KERNELS.name} nor {GRAPHS.name} has a row",
-        hint="Record with nsys profile --trace=cuda,nvtx, and let the capture cover a whole training step; or leave the "
-        "file out.",
+        hint="Record with nsys profile --trace=cuda,nvtx over a whole training step, or leave the file out.",
     )
 
 

@@ -116,9 +116,11 @@ def test_lost_events(trace):
     )
     severity, message = said(found, "lost-events")
     assert severity == "warning"
-    assert message == "2 warnings of Nsight Systems say that events of CUDA and NVTX may be missing from the recording"
+    assert (
+        message == "Nsight Systems warns that events of CUDA and NVTX may be missing from the recording (warnings: 2)"
+    )
     _, message = said(trace(ROW, CALL, *[told("events lost")] * 3, name="b.sqlite"), "lost-events")
-    assert message == "3 warnings of Nsight Systems say that events may be missing from the recording"
+    assert message == "Nsight Systems warns that events may be missing from the recording (warnings: 3)"
 
 
 def test_unmerged_log(save):
