@@ -19,6 +19,15 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
 @pytest.fixture
+def shared():
+    """The folder of recorded traces beside the repository; skips where there is none."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "traces"
+    if not folder.is_dir():
+        pytest.skip("no recorded traces in ../shared/traces beside the repository")
+    return folder
+
+
+@pytest.fixture
 def unlabelled(tmp_path):
     """A function that copies a sample without torch's labels ``PP:...`` and gives the folder of the copy."""
 

@@ -33,15 +33,6 @@ def save(tmp_path):
     return write
 
 
-@pytest.fixture
-def shared():
-    """The folder of recorded traces beside the repository; skips where there is none."""
-    folder = Path(__file__).resolve().parents[3] / "shared" / "traces"
-    if not folder.is_dir():
-        pytest.skip("no recorded traces in ../shared/traces beside the repository")
-    return folder
-
-
 def rows_by_json(path: Path) -> Counter:
     """What is kept of a trace whose ranges are whole, as (block, name, start, end), by the standard library."""
     raw = path.read_bytes()

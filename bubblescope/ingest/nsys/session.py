@@ -50,6 +50,7 @@ _LOST = re.compile(
     r"|\b(lost|missing|dropped|discarded)\b.*\b(events?|records?|buffers?)\b|\bbuffers?\b.*\boverflow",
     re.IGNORECASE | re.DOTALL,
 )
+_SAID = 400  # bytes of a diagnostic in which it says what it is about
 _KINDS = ("CUDA", "CUPTI", "NVTX", "OS runtime", "MPI", "NCCL")
 
 
@@ -184,7 +185,7 @@ def _options(database: Database) -> dict[str, str]:
 def _lost(database: Database) -> tuple[tuple[str, ...], int]:
     """Kinds of events in the warnings that speak of lost ones. Their words stay in the file: they name paths."""
     texts = [
-        decoded(text)
+        decoded(text[:_SAID])
         for rows in database.rows(DIAGNOSTICS)
         for severity, text in zip(rows.numbers["severity"].tolist(), rows.texts["text"], strict=True)
         if text and (severity >= _WARNING or severity == ABSENT)
