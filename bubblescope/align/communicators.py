@@ -1,28 +1,19 @@
-"""Who is in a communicator that nobody describes: NCCL counts peers within it, and names it alike on all ranks.
-
-A process tells its place when it makes a communicator; where the recording began later, the ranks that use one
-are taken for its members in rising order, as torch makes its groups, if they are as many as it counts, or if
-what they send to each other fits that order.
-"""
+"""Ranks and peers where NCCL counts them within its communicators, which it names alike on all ranks."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bubblescope.model.timeline import Messages, RankTimeline
+from bubblescope.align.members import Members, members
+from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import CommArgs, Finding
 
 __all__ = ["ranked", "resolved"]
 
 Timelines = Mapping[int, RankTimeline]
-Members = tuple[int, ...]
-"""Global ranks by their place in a communicator."""
-
-_SLACK = 2
-"""Messages of a pair of ranks that a recording's ends may cut off."""
 
 
 def ranked(timelines: Sequence[RankTimeline]) -> list[RankTimeline]:
@@ -62,76 +53,28 @@ def _as(timeline: RankTimeline, rank: int) -> RankTimeline:
 
 def resolved(timelines: Timelines) -> Timelines:
     """Timelines whose calls name global ranks, as far as the members of their communicators are known."""
-    members = _members(timelines)
-    return {rank: _named(timeline, members) for rank, timeline in timelines.items()} if members else timelines
+    known = members(timelines)
+    return {rank: _named(timeline, known) for rank, timeline in timelines.items()} if known else timelines
 
 
-def _members(timelines: Timelines) -> dict[str, Members]:
-    """The members of every communicator of which all are known."""
-    used: dict[str, list[int]] = {}
-    for rank, timeline in timelines.items():
-        for name in {call.group for call in timeline.calls if call.group and not call.ranks}:
-            used.setdefault(name, []).append(rank)
-    told: dict[str, dict[int, int]] = {}
-    sizes: dict[str, int] = {}
-    for rank, timeline in timelines.items():
-        for member in timeline.identity.memberships:
-            told.setdefault(member.communicator, {})[member.rank] = rank
-            sizes[member.communicator] = member.ranks
-    found = {}
-    for name, users in used.items():
-        size, places = sizes.get(name), told.get(name, {})
-        if size is not None and len(places) == size:
-            found[name] = tuple(places[place] for place in range(size))
-        elif size is None or len(users) == size:
-            members = tuple(sorted(users))
-            if all(members[place] == rank for place, rank in places.items() if place < len(members)) and (
-                size is not None or _talk_fits(timelines, name, members)
-            ):
-                found[name] = members
-    return found
-
-
-def _talk_fits(timelines: Timelines, name: str, members: Members) -> bool:
-    """Whether what each member sends another is what that one receives, with places in this order."""
-    count = np.zeros((2, len(members), len(members)), np.int64)  # direction, who, to or from whom
-    for place, rank in enumerate(members):
-        for direction, peer in _halves(timelines[rank], name):
-            if peer >= len(members):
-                return False
-            count[direction, place, peer] += 1
-    sent, received = count[Messages.SEND], count[Messages.RECV].T
-    return bool(count.any() and np.all(np.abs(sent - received) <= _SLACK) and not np.any(np.diag(sent)))
-
-
-def _halves(timeline: RankTimeline, name: str) -> Iterable[tuple[int, int]]:
-    """Direction and peer, within the communicator, of every message that goes through it."""
-    m = timeline.messages
-    for call, direction in zip(m.call.tolist(), m.direction.tolist(), strict=True):
-        args = timeline.calls[call]
-        if args.group == name and args.peer >= 0 and direction != Messages.EITHER:
-            yield direction, args.peer
-
-
-def _named(timeline: RankTimeline, members: Mapping[str, Members]) -> RankTimeline:
+def _named(timeline: RankTimeline, known: Mapping[str, Members]) -> RankTimeline:
     """The timeline with global ranks in its calls, and global peers in its messages."""
-    calls = tuple(_global(call, members.get(call.group, ())) for call in timeline.calls)
+    calls = tuple(_global(call, known.get(call.group, ())) for call in timeline.calls)
     peer = timeline.messages.peer.copy()
     theirs = np.array([max(call.src, call.dst) for call in calls], np.int64)
     if len(peer):
-        known = theirs[timeline.messages.call]
-        peer = np.where(peer < 0, known, peer)
+        peer = np.where(peer < 0, theirs[timeline.messages.call], peer)
     return dataclasses.replace(timeline, calls=calls, messages=timeline.messages.replace(peer=peer))
 
 
-def _global(call: CommArgs, members: Members) -> CommArgs:
-    if not members or call.ranks:
+def _global(call: CommArgs, ranks: Members) -> CommArgs:
+    if not ranks or call.ranks:
         return call
-    peer = members[call.peer] if 0 <= call.peer < len(members) else -1
+    peer = ranks[call.peer] if 0 <= call.peer < len(ranks) else -1
     return dataclasses.replace(
         call,
-        ranks=members,
-        group_size=len(members),
+        ranks=ranks,
+        group_size=len(ranks),
         src=peer if call.op == "recv" else call.src,
         dst=peer if call.op == "send" else call.dst,
     )

@@ -76,12 +76,45 @@ def test_messages_that_do_not_fit(others):
     assert {peer for mine in found.values() for peer in mine} == {-1}
 
 
-def test_a_member_that_was_not_recorded():
-    """Three were told and two recorded: which ranks the places stand for is not told."""
-    assert peers(member(0, "send 1", places=[("ab", 0, 3)]), member(1, "recv 0", places=[("ab", 1, 3)])) == {
+def test_a_member_that_was_not_recorded_at_an_end():
+    """Two told their places among three: the third stands as far behind them as they stand apart."""
+    told = [member(rank, talk, places=[("ab", rank // 2, 3)]) for rank, talk in ((0, "send 1"), (2, "send 2"))]
+    assert peers(*told) == {0: [2], 2: [4]}
+
+
+def test_a_member_that_was_not_recorded_in_between():
+    """Nobody told a place; messages do, as only one even row makes each of them arrive."""
+    first, third, last = member(1, "send 1"), member(7, "recv 1", "send 3"), member(10, "recv 2")
+    assert peers(first, third, last) == {1: [4], 7: [4, 10], 10: [7]}
+
+
+@pytest.mark.parametrize(
+    "timelines",
+    [
+        [member(0, "send 1", "send 2"), member(4, "recv 1")],
+        [member(0, "send 1"), member(4, "recv 0"), member(8, "recv 1", "recv 3")],
+        [member(0, "send 1", "recv 2"), member(3, "recv 0"), member(6, group="")],
+        [member(0, "send 1", places=[("ab", 0, 3)])],
+    ],
+    ids=["they do not talk", "a message does not arrive", "a rank in the row is no member", "a single member"],
+)
+def test_members_that_nothing_tells(timelines):
+    """Where no even row fits, or several do, peers stay unknown."""
+    assert {peer for mine in peers(*timelines).values() for peer in mine} <= {-1}
+
+
+def test_places_that_contradict_the_number_of_members():
+    """One counts eight members and stands at place 5, another counts two."""
+    assert peers(member(0, "send 1", places=[("ab", 5, 8)]), member(1, "recv 0", places=[("ab", 0, 2)])) == {
         0: [-1],
         1: [-1],
     }
+
+
+def test_no_member_beyond_the_last_rank():
+    """Of four ranks there is none after the rank 3; the row would need one."""
+    told = [member(rank, "send 2", places=[("ab", rank // 2, 3)], world=4) for rank in (1, 3)]
+    assert peers(*told) == {1: [-1], 3: [-1]}
 
 
 def test_places_against_the_rising_order():
