@@ -140,3 +140,12 @@ def test_streams_tell_groups_apart_that_nothing_names():
     found = analyzed(job).report
     assert found.bubble.measured == pytest.approx(truth(job).bubble, abs=1e-3)
     assert {row.group for row in found.communication} == {"pp", "tp", "other"}
+
+
+@pytest.mark.parametrize("metadata", ["before", "none"])
+def test_a_rank_that_was_not_recorded(metadata):
+    """Its place is told by the even row in which the others stand, and by what they send it."""
+    job = Job(p=4, m=8, d=2, labels="none", recorder="nsys", payloads="json", metadata=metadata, missing=(3,))
+    found = analyzed(job).report
+    assert (found.layout.pp, found.layout.dp, found.layout.missing_ranks) == (4, 2, (3,))
+    assert found.bubble.measured == pytest.approx(truth(job).steps[0].pipelines[0].bubble, abs=1e-3)
