@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,33 +20,45 @@ Timelines = Mapping[int, RankTimeline]
 def ranked(timelines: Sequence[RankTimeline]) -> list[RankTimeline]:
     """Timelines with their ranks by the communicator that all of them are in, where nothing better tells them.
 
-    Only the name of a file or nothing at all is worse. Of several communicators the largest counts: it is the
-    world, or what was recorded of it. It must hold every rank that is told otherwise.
+    Worse are the name of a file, the environment of a file with several ranks, which are counted on from its node's
+    number, and an environment that several files share, which is that of what started them. Of several communicators
+    the largest counts: it is the world, or what was recorded of it. It must hold every rank that is told otherwise.
     """
-    weak = [t for t in timelines if t.rank < 0 or t.identity.rank_source == "filename"]
+    weak = _weak(timelines)
     if not weak:
         return list(timelines)
     places = [{m.communicator: (m.ranks, m.rank) for m in t.identity.memberships} for t in timelines]
     shared = set.intersection(*(set(place) for place in places))
-    for _, communicator in sorted(((places[0][c][0], c) for c in shared), reverse=True):
+    for size, communicator in sorted(((places[0][c][0], c) for c in shared), reverse=True):
         found = [place[communicator][1] for place in places]
-        if len(set(found)) == len(found) and _fits(timelines, found, places[0][communicator][0]):
-            return [_as(t, rank) if t in weak else t for t, rank in zip(timelines, found, strict=True)]
+        pairs = list(enumerate(zip(timelines, found, strict=True)))
+        fits = all(t.rank < size and (at in weak or t.rank == rank) for at, (t, rank) in pairs)
+        if fits and len(set(found)) == len(found):
+            return [_as(t, rank) if at in weak else t for at, (t, rank) in pairs]
     return list(timelines)
 
 
-def _fits(timelines: Sequence[RankTimeline], found: Sequence[int], size: int) -> bool:
-    """Whether places may be global ranks: no rank that is told lies beyond them, and those told for sure agree."""
-    return all(
-        t.rank < size and (t.rank < 0 or t.identity.rank_source == "filename" or t.rank == rank)
-        for t, rank in zip(timelines, found, strict=True)
-    )
+def _weak(timelines: Sequence[RankTimeline]) -> set[int]:
+    """Which timelines' ranks are told badly or not at all, by their places."""
+    told = Counter(t.rank for t in timelines)
+    together = Counter(t.source.path for t in timelines)
+    return {
+        at
+        for at, t in enumerate(timelines)
+        if t.rank < 0
+        or t.identity.rank_source == "filename"
+        or (t.identity.rank_source == "environment" and (together[t.source.path] > 1 or told[t.rank] > 1))
+    }
+
+
+_SAYS = {"filename": "the file name says", "environment": "the environment says"}
 
 
 def _as(timeline: RankTimeline, rank: int) -> RankTimeline:
     conflict: tuple[Finding, ...] = ()
     if timeline.rank not in {-1, rank}:
-        message = f"the file name says rank {timeline.rank}, NCCL says rank {rank}; NCCL is believed"
+        says = _SAYS[timeline.identity.rank_source or "filename"]
+        message = f"{says} rank {timeline.rank}, NCCL says rank {rank}; NCCL is believed"
         conflict = (Finding("metadata-conflict", "warning", message, timeline.source.path),)
     identity = dataclasses.replace(timeline.identity, rank=rank, rank_source="metadata")
     return dataclasses.replace(timeline, rank=rank, identity=identity, findings=(*timeline.findings, *conflict))

@@ -160,10 +160,10 @@ def test_ranks_stay_unknown_without_a_common_communicator():
 
 def test_what_is_told_better_stays():
     """A rank of the environment is not overruled, and one that disagrees makes the communicator some other group."""
-    told = member(3, places=[("a", 3, 4)])
-    assert numbers(told, member(-1, places=[("a", 1, 4)])) == [(3, "environment"), (1, "metadata")]
-    told = member(2, places=[("a", 3, 4)])
-    assert numbers(told, member(-1, places=[("a", 1, 4)])) == [(2, "environment"), (-1, None)]
+    (told,), unknown = of("a", member(3, places=[("a", 3, 4)])), member(-1, places=[("a", 1, 4)])
+    assert numbers(told, unknown) == [(3, "environment"), (1, "metadata")]
+    (told,) = of("a", member(2, places=[("a", 3, 4)]))
+    assert numbers(told, unknown) == [(2, "environment"), (-1, None)]
 
 
 def test_nccl_stands_above_the_name_of_a_file():
@@ -173,3 +173,25 @@ def test_nccl_stands_above_the_name_of_a_file():
     assert [f.code for t in ranked(by_name) for f in t.findings] == ["metadata-conflict"] * 2
     by_name = [member(0, places=[("a", 0, 2)], source="filename"), member(4, places=[("a", 1, 2)], source="filename")]
     assert numbers(*by_name) == [(0, "filename"), (4, "filename")]
+
+
+def of(path, *timelines):
+    """The same, from that file."""
+    return [replace(t, source=replace(t.source, path=path)) for t in timelines]
+
+
+def test_nccl_stands_above_what_is_counted_within_a_node():
+    """The first rank of a node was not recorded, so that those after it were counted on from the wrong one."""
+    node = of("a", member(0, places=[("world", 1, 4)]), member(1, places=[("world", 2, 4)]))
+    found = ranked([*node, *of("b", member(3, places=[("world", 3, 4)]))])
+    assert [(t.rank, t.identity.rank_source) for t in found] == [(1, "metadata"), (2, "metadata"), (3, "environment")]
+    assert [f.message for t in found for f in t.findings][:1] == [
+        "the environment says rank 0, NCCL says rank 1; NCCL is believed"
+    ]
+
+
+def test_nccl_stands_above_an_environment_that_files_share():
+    """It is the launcher's, as that of a node; without a communicator it is left for the engine to refuse."""
+    found = ranked([*of("a", member(0, places=[("a", 0, 2)])), *of("b", member(0, places=[("a", 1, 2)]))])
+    assert [(t.rank, t.identity.rank_source) for t in found] == [(0, "metadata"), (1, "metadata")]
+    assert [t.rank for t in ranked([*of("a", member(0)), *of("b", member(0))])] == [0, 0]
