@@ -31,6 +31,7 @@ ABSENT = -(2**63)
 """Stands for a number that is NULL, or of a column that is not there."""
 
 _CHUNK = 5_000  # rows at a time: few enough that their objects stay in the caches of a processor
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # SQLite's file format, section 3; zeros once all is written
 _LONGEST = 1 << 14  # characters of a text; no name says more, and a damaged file may hold anything
 
 
@@ -55,7 +56,7 @@ class Database:
     """An SQLite file open for reading; context manager.
 
     It is opened as immutable: SQLite takes no lock and leaves no journal, also in a folder that cannot be
-    written. What a writer left in a write-ahead log beside the file is not read; `unmerged` tells of it.
+    written. What a writer left in a log or journal beside the file is not read; `unmerged` tells of it.
 
     Raises InputError where the file cannot be opened or read.
     """
@@ -64,8 +65,7 @@ class Database:
         self.path = path
         self.bytes = path.stat().st_size
         self._progress = progress or (lambda _: None)
-        log = path.with_name(path.name + "-wal")
-        self.unmerged = log.is_file() and log.stat().st_size > 0
+        self.unmerged = _begins(path, "-wal", b"") or _begins(path, "-journal", _JOURNAL)
         with self._readable():
             self._connection = connect(path)
             try:
@@ -151,6 +151,16 @@ class Database:
 def present(numbers: Times) -> Times:
     """The numbers, 0 where one is absent."""
     return np.where(numbers == ABSENT, 0, numbers)
+
+
+def _begins(path: Path, suffix: str, magic: bytes) -> bool:
+    """Whether a file of that suffix lies beside another, and begins so, or at all."""
+    beside = path.with_name(path.name + suffix)
+    if not beside.is_file():
+        return False
+    with beside.open("rb") as file:
+        head = file.read(len(_JOURNAL))
+    return len(head) > 0 and head.startswith(magic)
 
 
 def quoted(name: str) -> str:

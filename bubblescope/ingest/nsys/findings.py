@@ -43,7 +43,10 @@ _WORDS: Mapping[str, tuple[Severity, str]] = {
     ),
     "unmerged-log": (
         "warning",
-        "a write-ahead log lies beside the file, and what stands in it is not read; export again: {again}",
+        (
+            "what wrote the file did not finish, for SQLite's log or journal lies beside it, which is not read: rows "
+            "may be missing or half written; export again: {again}"
+        ),
     ),
 }
 

@@ -253,6 +253,21 @@ class TestFiles:
         assert {file.name for file in tmp_path.glob("copy*")} == {"copy.sqlite", "copy.sqlite-wal"}
         assert log.read_bytes() == before
 
+    def test_a_journal_of_a_writer_that_did_not_finish_is_told(self, tmp_path):
+        """An export that was killed, or still runs: pages of it are in the file, and those it replaced in a journal."""
+        path, copy = tmp_path / "report.sqlite", tmp_path / "copy.sqlite"
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = PERSIST")
+            connection.execute("PRAGMA cache_size = 1")
+            create(connection, "THINGS", [{"start": number} for number in range(2000)])
+            connection.execute("BEGIN")
+            connection.execute("UPDATE THINGS SET start = 7")
+            copy.write_bytes(path.read_bytes())
+            (tmp_path / "copy.sqlite-journal").write_bytes((tmp_path / "report.sqlite-journal").read_bytes())
+            connection.execute("COMMIT")
+        with Database(copy) as half, Database(path) as whole:
+            assert (half.unmerged, whole.unmerged) == (True, False)
+
     @pytest.mark.parametrize("log", [None, b""])
     def test_an_empty_log_is_nothing(self, things, tmp_path, log):
         """A writer that finished leaves one."""
