@@ -128,8 +128,9 @@ def _by_description(groups: Groups) -> tuple[Pipeline, ...]:
     joined: list[set[int]] = []
     for rank, group in groups.items():
         for kind in ("tp", "cp"):
-            for peer in group.get(kind, ()):
-                position.setdefault(peer, position.get(rank, 0))
+            partners = group.get(kind, ())
+            known = next((position[peer] for peer in (rank, *partners) if peer in position), 0)
+            position.update({peer: known for peer in partners if peer not in position})
         joined = _join(joined, {rank, *(r for kind in ("pp", "tp", "cp") for r in group.get(kind, ()))})
     # A rank that no such group holds is in no pipeline.
     return tuple(_by_position(ranks, position) for ranks in sorted(joined, key=min) if ranks & position.keys())

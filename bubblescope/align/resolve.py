@@ -12,6 +12,7 @@ from bubblescope.align import layout
 from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import fit
 from bubblescope.align.communicators import resolved
+from bubblescope.align.lines import lined
 from bubblescope.align.links import links
 from bubblescope.align.pairs import matches
 from bubblescope.align.replicas import replicated
@@ -30,7 +31,7 @@ Timelines = Mapping[int, RankTimeline]
 
 def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
-    timelines = resolved(dict(sorted(timelines.items())))
+    timelines = lined(resolved(dict(sorted(timelines.items()))))
     plan = layout.plan(timelines, options)
     timelines = replicated(timelines, plan)
     told, untold = identified(timelines, plan, options)

@@ -395,3 +395,14 @@ def test_chunks_that_fold_back_ask_for_ranks():
     both = [("1F0", 0, 10), ("6F0", 20, 30), ("6B0", 40, 50), ("1B0", 60, 70)]
     found = plan_of(timeline(1, actions=both, messages=[("recv 0", 0, 1), ("send 2", 10, 11)]))
     assert (found.world_size, found.pp) == (4, 4)
+
+
+def test_a_rank_stands_where_its_partner_does():
+    """The pipeline of rank 8 was not recorded; its tensor-parallel partner 9 is in one that was."""
+    groups = {
+        5: [group("1", "mesh_pp", 1, 5, 9), group("2", "mesh_tp", 4, 5)],
+        8: [group("2", "mesh_tp", 8, 9)],
+        9: [group("1", "mesh_pp", 1, 5, 9), group("2", "mesh_tp", 8, 9)],
+    }
+    found = plan_of(*[timeline(rank, world=12, groups=mine) for rank, mine in groups.items()])
+    assert found.pipelines == (((1,), (4, 5), (8, 9)),)
