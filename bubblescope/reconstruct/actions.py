@@ -142,15 +142,17 @@ def torn(ranges: Ranges, step: Ints) -> bool:
 def recurrences(ranges: Ranges) -> Times:
     """Host moments at which a new step begins, by what the actions are called.
 
-    A named action that comes again begins one, and so does the first forward of micro-batch 0, if a
-    piece of an earlier step precedes it. An action whose name has no micro-batch comes again with
-    each of them, which says nothing.
+    A named action that comes again begins one, and so does the first forward of micro-batch 0, on the
+    rank's first stage, if a piece of an earlier step precedes it. An action whose name has no
+    micro-batch comes again with each of them, which says nothing.
     """
     ranges = ranges.take(ranges.microbatch != NONE)
+    keys = _keys(ranges)
+    opening = min((key for key in keys if key[0] == Kind.F and key[2] == 0), default=None)
     seen: set[_Key] = set()
     cuts, begun = [], False
-    for key, start in zip(_keys(ranges), ranges.start.tolist(), strict=True):
-        first = not begun and key[0] == Kind.F and key[2] == 0
+    for key, start in zip(keys, ranges.start.tolist(), strict=True):
+        first = not begun and key == opening
         if key in seen or (first and seen):
             cuts.append(start)
             seen.clear()

@@ -145,6 +145,13 @@ def test_a_piece_of_an_earlier_step_is_cut_off():
     assert recurrences(ranges_of(*piece, *whole)).tolist() == [2]
 
 
+def test_a_recording_that_begins_between_the_chunks():
+    """On a rank of two stages the forward of micro-batch 0 on the second begins no step, wherever it stands."""
+    piece = [(F, 0, 1, 1, 0), (F, 2, 3, 0, 2), (F, 4, 5, 1, 2), (B, 6, 7, 0, 2), (B, 8, 9, 1, 2), (B, 10, 11, 0, 0)]
+    whole = [(F, 20, 21, 0, 0), *((kind, start + 22, end + 22, *key) for kind, start, end, *key in piece)]
+    assert recurrences(ranges_of(*piece, *whole)).tolist() == [20]
+
+
 @pytest.mark.parametrize(
     ("step", "expected"),
     [([0, 0, 0, 0], False), ([0, 0, 1, 1], True), ([1, 0, 0, 1], True), ([0, 0, 0, -1], False)],
