@@ -154,9 +154,11 @@ def wobble(sides: Sequence[Points], slope: float) -> float:
 
     Then the tightest bounds of each quarter of the time lie on one line. Infinite where a quarter has no bound: waits
     come and go with the phases of a step, and what looks like drift may be that. `sides` are lower bounds in order of
-    time: those of the line, and those of the opposite line; either may be missing.
+    time: those of the line, and those of the opposite line; either may be missing, or both.
     """
     known = [(sign, at, value) for sign, (at, value) in zip((1, -1), sides, strict=True) if len(at)]
+    if not known:
+        return float("inf")
     first, last = min(at[0] for _, at, _ in known), max(at[-1] for _, at, _ in known)
     if first == last:
         return float("inf")

@@ -150,3 +150,9 @@ def test_a_quarter_without_bounds():
     """Nothing is certain of a slope where bounds are missing for a quarter of the time."""
     at = np.array([0.0, 1, 2, 3, 100])
     assert wobble(((at, 0 * at), (at, 0 * at)), 0.0) == INF
+
+
+def test_nothing_is_told_where_all_bounds_were_set_aside():
+    """A pair of clocks of which every bound contradicts the rest has none left."""
+    none = np.array([])
+    assert wobble(((none, none), (none, none)), 0.0) == INF
