@@ -217,6 +217,9 @@ def _depth(stages: Mapping[int, tuple[int, ...]], world: int, timelines: Timelin
         return -(-(max(map(max, stages.values())) + 1) // max(map(len, stages.values())))
     deepest = max(stages, key=lambda rank: stages[rank])
     inner = len(timelines[deepest].messages) > 0 and abs(shortage(timelines[deepest])) < 0.1
+    peers = set(timelines[deepest].messages.peer.tolist()) - {-1}
+    before = {rank for rank in peers if stages.get(rank, (-1,))[0] == stages[deepest][0] - 1}
+    inner |= bool(before) and not peers <= timelines.keys()  # between that stage and a rank that nobody recorded
     only_first = stages[deepest] == (0,) and len(timelines[deepest].messages) > 0
     return None if inner or only_first else stages[deepest][0] + 1
 

@@ -384,6 +384,12 @@ def test_a_stage_behind_the_deepest_one_recorded():
     assert (found.world_size, found.pp) == (2, 2)
 
 
+def test_a_stage_behind_the_deepest_one_whose_messages_outnumber_its_forwards():
+    """A recording that begins in the middle of a step holds messages of forwards whose label it does not."""
+    found = plan_of(labelled(0, 0, *FIRST), labelled(1, 1, *INNER, *INNER))
+    assert (found.world_size, found.pp) == (3, 3)
+
+
 def test_a_stated_number_of_ranks_stands():
     """Whatever a stage seems to ask for."""
     found = plan_of(labelled(0, 0, *FIRST, world=4), labelled(1, 1, *INNER, world=4))
