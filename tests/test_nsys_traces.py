@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from random import Random
 
@@ -9,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblescope.emit import Job, truth
+from bubblescope.emit import Job, truth, write
+from bubblescope.engine import analyze
 from bubblescope.model.report import Report
 from tests.ordinary import analyzed, brief, complaints, kernels_only, ordinary
 from tests.test_ordinary_traces import FEW, TOLD
@@ -149,3 +152,17 @@ def test_a_rank_that_was_not_recorded(metadata):
     found = analyzed(job).report
     assert (found.layout.pp, found.layout.dp, found.layout.missing_ranks) == (4, 2, (3,))
     assert found.bubble.measured == pytest.approx(truth(job).steps[0].pipelines[0].bubble, abs=1e-3)
+
+
+def test_a_recording_that_does_not_wait_for_the_gpu(tmp_path):
+    """The kernels behind the last launch are missing: the last step is no measure, and is not taken for one."""
+    job = Job(p=4, m=8, jitter=0.02, steps=3, recorder="nsys", run_ahead_ns=5_000_000)
+    for path in write(job, tmp_path):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(
+                "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE end > (SELECT max(end) FROM CUPTI_ACTIVITY_KIND_RUNTIME)"
+            )
+    found = analyze(tmp_path).report
+    assert [step.step for step in found.steps if step.used] == [0, 1]
+    whole = truth(job).steps[:2]
+    assert found.bubble.measured == pytest.approx(sum(step.bubble for step in whole) / 2, abs=1e-3)

@@ -21,6 +21,7 @@ __all__ = [
     "build",
     "completed",
     "drawn_out",
+    "finished",
     "from_blocks",
     "from_labels",
     "lacking",
@@ -242,6 +243,17 @@ def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actio
     asked = place[whole[owners(ranges.start, ranges.end, shared.host)]]
     action, start, end = union_by_owner(place[owner], work.start, work.end)
     return actions, Work(start, end, action), asked, place[whole[:-1]]
+
+
+def finished(ranges: Ranges, step: Ints, cut_off: Times) -> Ints:
+    """The steps of ranges, NONE for actions that asked for something at the sorted moments `cut_off`, which never ran.
+
+    What is left of them is no measure of their time; without them their step counts as incomplete.
+    """
+    first = np.searchsorted(cut_off, ranges.start)
+    whole = _first_pieces(ranges)
+    broken = whole[:-1][np.searchsorted(cut_off, ranges.end, "right") > first]
+    return np.where(np.isin(whole[:-1], broken), NONE, step)
 
 
 def _first_pieces(ranges: Ranges) -> Ints:

@@ -6,10 +6,10 @@ import numpy as np
 
 from bubblescope.model.columns import Bools, Times
 from bubblescope.model.recorders import recorder
-from bubblescope.model.trace import Finding, RankTrace
+from bubblescope.model.trace import Finding, Launches, RankTrace
 from bubblescope.reconstruct.units import matching
 
-__all__ = ["lost"]
+__all__ = ["cut_off", "lost"]
 
 FORGIVEN = 0.005
 """Share of the launches or kernels that may be alone."""
@@ -30,8 +30,7 @@ def lost(trace: RankTrace) -> tuple[Finding, ...]:
             "did to start it; record ProfilerActivity.CUDA, too"
         )
         return (Finding("lost-kernels", "warning", message, trace.source.path),)
-    launches = trace.launches.take(matching(trace.names, _LAUNCH)[trace.launches.name])
-    launches = launches.take(launches.correlation >= 0)
+    launches = _launches(trace)
     kernels = trace.kernels.take((trace.kernels.correlation >= 0) & (trace.kernels.kind == trace.kernels.KERNEL))
     if not len(launches):
         return ()
@@ -45,6 +44,24 @@ def lost(trace: RankTrace) -> tuple[Finding, ...]:
         f"{recorder(trace.source).both_sides}"
     )
     return (Finding("lost-kernels", "warning", message, trace.source.path),)
+
+
+def cut_off(trace: RankTrace) -> Times:
+    """Host moments of the launches behind the last one that has a kernel, sorted: the recording ended before theirs.
+
+    A recording that stops without waiting for the GPU loses what the host had launched ahead.
+    """
+    launches = _launches(trace)
+    launches = launches.take(np.argsort(launches.start, kind="stable"))
+    paired = np.flatnonzero(np.isin(launches.correlation, trace.kernels.correlation))
+    moments: Times = launches.start[paired[-1] + 1 :] if len(paired) else launches.start[:0]
+    return moments
+
+
+def _launches(trace: RankTrace) -> Launches:
+    """The launches of kernels that can be told from each other."""
+    launches = trace.launches.take(matching(trace.names, _LAUNCH)[trace.launches.name])
+    return launches.take(launches.correlation >= 0)
 
 
 def _alone(alone: Bools, start: Times) -> int:

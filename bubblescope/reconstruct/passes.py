@@ -17,7 +17,7 @@ from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
 from bubblescope.reconstruct.calls import Talk, describe
-from bubblescope.reconstruct.lost import lost
+from bubblescope.reconstruct.lost import cut_off, lost
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import rings, with_purposes
 from bubblescope.reconstruct.ranges import owners
@@ -62,7 +62,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     step = steps.rows_at(marks, ranges.start)
     whole = _one_step(trace, marks, how)
     numbered = actions.number(ranges, step)
-    done, owned, asked, place = actions.build(numbered, step, work.take(~optimizer), shared.units)
+    ran = actions.finished(ranges, step, cut_off(trace)) if len(marks) > 1 else step  # a single one has no measure
+    done, owned, asked, place = actions.build(numbered, ran, work.take(~optimizer), shared.units)
     collectives = messages.collectives(shared, steps.rows_of(marks, shared.units), asked)
     said = labels.message_labels(trace)
     said = said if len(said) else frames.message_frames(trace)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
-from bubblescope.reconstruct.actions import Ranges, behind, build, drawn_out, number, recurrences, torn
+from bubblescope.reconstruct.actions import Ranges, behind, build, drawn_out, finished, number, recurrences, torn
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST, Units
 
@@ -178,3 +178,12 @@ def test_steps_begin_behind_the_optimizer():
     assert behind(optimizer, np.array([50, 100]), begun).tolist() == [36, 100]
     assert behind(optimizer[:0], np.array([50]), begun).tolist() == [50]
     assert behind(optimizer, np.array([0]), begun).tolist() == [0]
+
+
+def test_actions_whose_work_was_cut_off_are_in_no_step():
+    """One with a moment of its own in which something was asked for that never ran, and with it the action's pieces."""
+    three = ranges_of((F, 0, 10), (B, 20, 30), (B, 40, 50))
+    assert finished(three, np.array([0, 0, 1]), np.array([35, 50])).tolist() == [0, 0, NONE]
+    assert finished(three, np.array([0, 0, 1]), np.array([], int)).tolist() == [0, 0, 1]
+    pieces = three.replace(block=np.array([NONE, 7, 7]))
+    assert finished(pieces, np.array([0, 0, 0]), np.array([45])).tolist() == [0, NONE, NONE]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bubblescope.model.trace import Identity
-from bubblescope.reconstruct.lost import lost
+from bubblescope.reconstruct.lost import cut_off, lost
 from tests.building import kernel, launch, op, run, trace
 
 
@@ -54,3 +54,10 @@ def test_a_job_on_nccl_without_kernels_lost_them():
 def test_launches_without_any_kernel_are_all_lost():
     """A rank whose GPU was not recorded launched all the same."""
     assert codes([launch(i, 10 * i) for i in range(5)]) == ["lost-kernels"]
+
+
+def test_launches_behind_the_last_pair_were_cut_off():
+    """The recording ended before the GPU came to them; one that was lost in between is none of them."""
+    ended = trace(runs(3), launch(97, 15), launch(99, 40), launch(98, 30))
+    assert cut_off(ended).tolist() == [30, 40]
+    assert [len(cut_off(trace(*rows))) for rows in ([runs(3)], [launch(1, 5)], [])] == [0, 0, 0]
