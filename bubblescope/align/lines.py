@@ -35,11 +35,15 @@ def lined(timelines: Timelines) -> Timelines:
 
 
 def _groups(timeline: RankTimeline) -> dict[Group, set[int]]:
-    """The groups through which messages of a rank go, and with whom it talks in each."""
+    """The groups through which messages of a rank go, and with whom it talks in each.
+
+    A message that the host asked for before the recording began names none.
+    """
     groups: dict[Group, set[int]] = {}
     for number, peer in set(zip(timeline.messages.call.tolist(), timeline.messages.peer.tolist(), strict=True)):
         call = timeline.calls[number]
-        groups.setdefault((call.group, call.ranks), set()).add(peer)
+        if call.group or call.ranks:
+            groups.setdefault((call.group, call.ranks), set()).add(peer)
     return groups
 
 

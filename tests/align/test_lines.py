@@ -11,14 +11,19 @@ from bubblescope.model.trace import CommArgs
 from tests.building import timeline
 
 
-def purposes(talk, ranks, *, group="ab", description=""):
-    """What the calls of each rank are for; `talk` is whom each recorded rank sends to, all in one group."""
+def purposes(talk, ranks, *, group="ab", description="", early=()):
+    """What the calls of each rank are for; `talk` is whom each recorded rank sends to, all in one group.
+
+    The ranks of `early` begin with a message of which nothing is told.
+    """
     built = {}
     for rank, peers in talk.items():
         rows = [(f"send {peer}", 10 * i, 10 * i + 5) for i, peer in enumerate(peers)]
         made = timeline(rank, actions=[("?F0", 100, 110)], messages=rows)
         calls = (CommArgs(op="send", group=group, ranks=ranks, description=description),)
-        built[rank] = replace(made, calls=calls, messages=made.messages.replace(call=[0] * len(rows)))
+        calls += (CommArgs(op="send_recv"),) * (rank in early)
+        asked = [len(calls) - 1, *[0] * (len(rows) - 1)]
+        built[rank] = replace(made, calls=calls, messages=made.messages.replace(call=asked))
     return {rank: t.calls[0].purpose for rank, t in lined(built).items()}
 
 
@@ -35,6 +40,11 @@ def test_ranks_that_were_not_recorded():
 def test_the_last_may_send_to_the_first():
     """Where chunks go round."""
     assert purposes({0: [1, 2], 1: [0, 2], 2: [1, 0]}, (0, 1, 2)) == {0: "pp", 1: "pp", 2: "pp"}
+
+
+def test_a_message_from_before_the_recording():
+    """Its kernel alone is there, and says nothing of groups."""
+    assert purposes({0: [1, 1], 1: [0]}, (0, 1), early={0}) == {0: "pp", 1: "pp"}
 
 
 @pytest.mark.parametrize(
