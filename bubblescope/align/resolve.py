@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from bubblescope.align import layout
+from bubblescope.align.agreed import agreed
 from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import fit
 from bubblescope.align.communicators import resolved
@@ -31,7 +32,7 @@ Timelines = Mapping[int, RankTimeline]
 
 def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
-    timelines = lined(resolved(dict(sorted(timelines.items()))))
+    timelines = agreed(lined(resolved(dict(sorted(timelines.items())))))
     plan = layout.plan(timelines, options)
     timelines = replicated(timelines, plan)
     told, untold = identified(timelines, plan, options)
