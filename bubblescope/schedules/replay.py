@@ -12,12 +12,13 @@ rank, a host that is late. The cost is linear in the number of actions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from bubblescope.model.actions import Action, Kind, Order
 
-__all__ = ["NO_DELAYS", "Deadlock", "Delays", "Replay", "by_edge", "replay", "source_of"]
+__all__ = ["NO_DELAYS", "Course", "Deadlock", "Delays", "Replay", "by_edge", "replay", "source_of"]
 
 NEVER = -1
 
@@ -105,54 +106,72 @@ def replay(
     Raises:
         Deadlock: some actions wait for each other.
     """
-    run = _Run(orders, durations, last_stage, together, delays)
-    run.play()
-    return Replay(dict(zip(run.actions, run.start, strict=True)), dict(zip(run.actions, run.end, strict=True)))
+    course = Course(orders, last_stage=last_stage, together=together)
+    start, end = course.run([durations[action] for action in course.actions], delays)
+    return Replay(dict(zip(course.actions, start, strict=True)), dict(zip(course.actions, end, strict=True)))
 
 
-class _Run:
-    """A replay under way. Actions are numbered, rank after rank in their order; NEVER stands for none and not yet.
+class Course:
+    """The orders of the ranks of one pipeline, made ready to run again and again with other durations.
 
-    `source` is whose output an action needs, `reader` who needs its own on another rank.
+    Attributes:
+        actions: all of them, rank after rank in their order; what follows names them by their numbers here.
+        spans: first number and end of each rank's actions, in the order of the ranks given.
+        rank: place among these of the rank of every action.
+        source: whose output an action needs, NEVER for none.
+        stop: where a block ends that is more than the action it begins with.
     """
 
     def __init__(
-        self,
-        orders: Mapping[int, Order],
-        durations: Mapping[Action, float],
-        last_stage: int,
-        together: Collection[Action],
-        delays: Delays,
+        self, orders: Mapping[int, Order], *, last_stage: int, together: Collection[Action] = frozenset()
     ) -> None:
-        self.actions = [action for order in orders.values() for action in order]
-        self.length = [durations[action] for action in self.actions]
-        self.delays = delays
+        self.actions = tuple(action for order in orders.values() for action in order)
         number = {action: k for k, action in enumerate(self.actions)}
         found = (source_of(action, last_stage, number) for action in self.actions)
         self.source = [NEVER if source is None else number[source] for source in found]
         self.stop = {k: k + 2 for k, action in enumerate(self.actions) if action in together} if together else {}
-        self.start, self.end = [0.0] * len(self.actions), [float(NEVER)] * len(self.actions)
-        self.blocked: dict[int, list[int]] = {}  # actions that have not run, and the ranks that stand still for them
         self.spans = _spans(orders)
         self.rank = [rank for rank, (low, high) in enumerate(self.spans) for _ in range(high - low)]
-        self.meets = delays.posted is not None or delays.blocking
-        self.reader = self._readers() if delays.blocking else []
 
-    def _readers(self) -> list[int]:
+    @cached_property
+    def reader(self) -> list[int]:
+        """Who needs an action's output on another rank, NEVER for nobody."""
         reader = [NEVER] * len(self.actions)
         for k, source in enumerate(self.source):
             if source != NEVER and self.rank[source] != self.rank[k]:
                 reader[source] = k
         return reader
 
+    def run(self, durations: Sequence[float], delays: Delays = NO_DELAYS) -> tuple[list[float], list[float]]:
+        """Start and end of every action; `durations` and both are in the order of `actions`. Raises Deadlock."""
+        run = _Run(self, durations, delays)
+        run.play()
+        return run.start, run.end
+
+
+class _Run:
+    """A course under way."""
+
+    def __init__(self, course: Course, durations: Sequence[float], delays: Delays) -> None:
+        self.course = course
+        self.length = durations
+        self.start, self.end = [0.0] * len(course.actions), [float(NEVER)] * len(course.actions)
+        self.blocked: dict[int, list[int]] = {}  # actions that have not run, and the ranks that stand still for them
+        self.moving = _by_action(course.actions, delays.transfer)
+        self.posting = _by_action(course.actions, delays.posted or 0.0)
+        self.host = _by_action(course.actions, delays.host) if delays.host else None
+        self.meets = delays.posted is not None or delays.blocking
+        self.reader = course.reader if delays.blocking else []
+
     def play(self) -> None:
         """Run every rank as far as it gets, again whenever what it waits for has run."""
-        done, ready = [low for low, _ in self.spans], list(range(len(self.spans)))
+        spans, stops = self.course.spans, self.course.stop
+        done, ready = [low for low, _ in spans], list(range(len(spans)))
         while ready:
             rank = ready.pop()
-            k, (low, high) = done[rank], self.spans[rank]
+            k, (low, high) = done[rank], spans[rank]
             while k < high:
-                stop = min(self.stop.get(k, k + 1), high)
+                stop = min(stops.get(k, k + 1), high)
                 at = self._starts(rank, low, k, stop)
                 if at < 0:
                     break
@@ -168,56 +187,57 @@ class _Run:
 
     def _starts(self, rank: int, low: int, k: int, stop: int) -> float:
         """When a block can start, or NEVER if something that it waits for has not run."""
+        course = self.course
         at = free = self.end[k - 1] if k > low else 0.0
         for action in range(k, stop):
-            source = self.source[action]
+            source = course.source[action]
             if source == NEVER:
                 continue
             arrival = self.end[source]
             if arrival < 0:
                 return self._wait(rank, source)
-            if self.rank[source] != rank:
+            if course.rank[source] != rank:
                 if self.meets:
-                    arrival = max(arrival, free + self._posting(action))
-                arrival += self._moving(action)
+                    arrival = max(arrival, free + self.posting[action])
+                arrival += self.moving[action]
             at = max(at, arrival)
         if self.reader and k > low:
-            at = self._held(rank, low, k, at)
-        return at + self.delays.host.get(self.actions[k], 0.0) if self.delays.host and at >= 0 else at
+            at = self._held(low, k, at)
+        return at + self.host[k] if self.host and at >= 0 else at
 
-    def _held(self, rank: int, low: int, k: int, at: float) -> float:
+    def _held(self, low: int, k: int, at: float) -> float:
         """The same once the outputs of the block before are with their readers."""
-        first = k - 2 if self.stop.get(k - 2) == k and k - 2 >= low else k - 1
+        course, rank = self.course, self.course.rank[k]
+        first = k - 2 if course.stop.get(k - 2) == k and k - 2 >= low else k - 1
         for action in range(first, k):
             reader = self.reader[action]
             if reader == NEVER:
                 continue
-            head = reader - 1 if self.stop.get(reader - 1) == reader + 1 else reader
+            head = reader - 1 if course.stop.get(reader - 1) == reader + 1 else reader
             posted = 0.0
-            if head > self.spans[self.rank[reader]][0]:
+            if head > course.spans[course.rank[reader]][0]:
                 posted = self.end[head - 1]
                 if posted < 0:
                     return self._wait(rank, head - 1)
-            at = max(at, max(self.end[action], posted + self._posting(reader)) + self._moving(reader))
+            at = max(at, max(self.end[action], posted + self.posting[reader]) + self.moving[reader])
         return at
 
     def _wait(self, rank: int, action: int) -> float:
         self.blocked.setdefault(action, []).append(rank)
         return NEVER
 
-    def _posting(self, action: int) -> float:
-        return self.delays.posted.get(self.actions[action], 0.0) if self.delays.posted is not None else 0.0
-
-    def _moving(self, action: int) -> float:
-        time = self.delays.transfer
-        return time.get(self.actions[action], 0.0) if isinstance(time, Mapping) else time
-
     def _waiting(self, done: list[int]) -> Iterator[tuple[Action, Action]]:
+        course = self.course
         for needed, ranks in self.blocked.items():
             for rank in ranks:
-                block = range(done[rank], self.stop.get(done[rank], done[rank] + 1))
-                blocked = next((k for k in block if self.source[k] == needed), done[rank])
-                yield self.actions[blocked], self.actions[needed]
+                block = range(done[rank], course.stop.get(done[rank], done[rank] + 1))
+                blocked = next((k for k in block if course.source[k] == needed), done[rank])
+                yield course.actions[blocked], course.actions[needed]
+
+
+def _by_action(actions: Sequence[Action], times: float | Mapping[Action, float]) -> list[float]:
+    """A time for each action, one for all or its own; 0 where nothing is said."""
+    return [times.get(a, 0.0) for a in actions] if isinstance(times, Mapping) else [times] * len(actions)
 
 
 def _spans(orders: Mapping[int, Order]) -> list[tuple[int, int]]:
