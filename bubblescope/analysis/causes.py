@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from statistics import fmean, median_low
+from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,12 @@ import numpy.typing as npt
 from bubblescope.align.pairs import UNKNOWN
 from bubblescope.analysis.means import means
 from bubblescope.analysis.pipeline import PipelineStep
+from bubblescope.analysis.profiles import Profiles
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import RankStep
 from bubblescope.analysis.study import Study
 from bubblescope.model import report
-from bubblescope.model.actions import Action, Kind
+from bubblescope.model.actions import Action
 from bubblescope.model.columns import Times
 from bubblescope.model.timeline import Messages
 from bubblescope.schedules.replay import NO_DELAYS, Deadlock, Delays, replay
@@ -45,8 +46,6 @@ LIMIT = 0.05
 
 Lengths = npt.NDArray[np.float64]
 Durations = Mapping[Action, float]
-Profile = Mapping[tuple[int, Kind], float]
-"""How much longer than the mean of its kind an action of a stage is; 1 on average over the stages."""
 
 
 def ladder(found: Study, measured: float | None, formula: float | None) -> tuple[report.Cause, ...]:
@@ -59,7 +58,7 @@ def ladder(found: Study, measured: float | None, formula: float | None) -> tuple
     """
     if measured is None or not found.whole or found.job.untold_chunks:
         return ()
-    profiles = _Profiles.of(found.whole)
+    profiles = Profiles.of(found.whole)
     try:
         rungs = [_rungs(found, step, profiles) for step in found.whole]
     except Deadlock:
@@ -91,34 +90,7 @@ def _by_step(steps: Sequence[PipelineStep], values: Sequence[Lengths]) -> Length
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Profiles:
-    """The profile of the stages: `common` to the replicas, and each pipeline's own."""
-
-    common: Profile
-    own: Mapping[int, Profile]
-
-    @classmethod
-    def of(cls, steps: Sequence[PipelineStep]) -> _Profiles:
-        """Means over the steps; over replicas the lower median, as one slow rank makes no heavy stage."""
-        rows: dict[int, list[tuple[Action, float]]] = {}
-        for step in steps:
-            rows.setdefault(step.pipeline, []).extend(step.durations.items())
-        own = {pipeline: means(mine, lambda action: (action.stage, action.kind)) for pipeline, mine in rows.items()}
-        keys = {key for lengths in own.values() for key in lengths}
-        common = {key: median_low([lengths[key] for lengths in own.values() if key in lengths]) for key in keys}
-        return cls(_scaled(common), {pipeline: _scaled(lengths) for pipeline, lengths in own.items()})
-
-
-def _scaled(lengths: Mapping[tuple[int, Kind], float]) -> Profile:
-    """Lengths of the stages' actions over the mean of their kind."""
-    of: dict[Kind, list[float]] = {}
-    for (_, kind), length in lengths.items():
-        of.setdefault(kind, []).append(length)
-    return {key: length / fmean(of[key[1]]) if any(of[key[1]]) else 1.0 for key, length in lengths.items()}
-
-
-def _rungs(found: Study, step: PipelineStep, profiles: _Profiles) -> list[float]:
+def _rungs(found: Study, step: PipelineStep, profiles: Profiles) -> list[float]:
     """T0 to T6 of a pipeline in a step, in nanoseconds."""
     own, last, orders, together = step.durations, found.job.last_stage, step.replayed, step.together
     mean = means(own.items(), lambda action: action.kind)
