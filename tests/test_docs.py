@@ -226,6 +226,8 @@ SECTIONS = {
     "Step": "## `steps[]`",
     "Bubble": "## `bubble`",
     "Cause": "## `bubble`",
+    "PositionCauses": "## `bubble`",
+    "PhaseCauses": "## `bubble`",
     "Pipeline": "## `pipelines[]`",
     "Stage": "## `stages[]`",
     "Rank": "## `ranks[]`",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from bubblescope._version import __version__
-from bubblescope.analysis import causes, communication, missing, quality, stages
+from bubblescope.analysis import communication, missing, quality, stages
+from bubblescope.analysis.causes import LIMIT, Reasons, reasons
 from bubblescope.analysis.doubts import doubts
 from bubblescope.analysis.partition import Window
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
@@ -26,6 +27,9 @@ def assemble(job: Job, options: Options) -> report.Report:
     unseen = _unseen_stages(found)
     doubtful = doubts(found)
     stage_rows = stages.stages(job, found.steps)
+    per_step = _per_step(found)
+    measured = fmean(per_step) if per_step else None
+    why = reasons(found, measured, found.theory.formula, options.attribution)
     return report.Report(
         tool=report.Tool(name="bubblescope", version=__version__),
         inputs=_inputs(job),
@@ -39,8 +43,8 @@ def assemble(job: Job, options: Options) -> report.Report:
         ),
         layout=_layout(job),
         schedule=_schedule(found),
-        steps=_steps(found, origin),
-        bubble=_bubble(found, trusted=not doubtful),
+        steps=_steps(found, origin, why),
+        bubble=_bubble(found, per_step, why, options, trusted=not doubtful),
         pipelines=_pipelines(found),
         stages=stage_rows,
         ranks=rank_rows(found),
@@ -149,7 +153,7 @@ def _evidence(found: Study) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _steps(found: Study, origin: int) -> tuple[report.Step, ...]:
+def _steps(found: Study, origin: int, why: Reasons) -> tuple[report.Step, ...]:
     rows = []
     for use in found.uses:
         here = [view.steps[use.number] for view in found.views.values() if use.number in view.steps]
@@ -163,17 +167,22 @@ def _steps(found: Study, origin: int) -> tuple[report.Step, ...]:
                 end_ns=max(step.end for step in here) - origin,
                 window_ns=round(fmean(p.window.length for p in pipelines)) if pipelines else None,
                 bubble=fmean(p.bubble for p in pipelines) if pipelines else None,
+                points=why.steps.get(use.number),
             )
         )
     return tuple(rows)
 
 
-def _bubble(found: Study, *, trusted: bool) -> report.Bubble:
+def _per_step(found: Study) -> list[float]:
+    """The bubble of every used step that has a pipeline seen whole, the mean over these."""
+    whole = found.whole
+    return [fmean(p.bubble for p in whole if p.step == n) for n in dict.fromkeys(p.step for p in whole)]
+
+
+def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Options, *, trusted: bool) -> report.Bubble:
     whole, owed = found.whole, found.theory
-    per_step = [fmean(p.bubble for p in whole if p.step == n) for n in found.used if any(p.step == n for p in whole)]
     measured = fmean(per_step) if per_step else None
-    reasons = causes.ladder(found, measured, owed.formula)
-    left = abs(reasons[-1].share) if reasons else 0.0
+    left = abs(why.causes[-1].share) if why.causes else 0.0
     lower, upper = _bounds(found) if measured is not None else missing.interval(found.job, found.steps)
     return report.Bubble(
         measured=measured,
@@ -187,8 +196,11 @@ def _bubble(found: Study, *, trusted: bool) -> report.Bubble:
         ratio_to_ideal=measured / (1 - measured) if measured is not None and measured < 1 else None,
         span=fmean(p.span_bubble for p in whole) if whole else None,
         window_ns=round(fmean(p.window.length for p in whole)) if whole else None,
-        trusted=trusted and measured is not None and left <= causes.LIMIT,
-        causes=reasons,
+        trusted=trusted and measured is not None and left <= LIMIT,
+        attribution=options.attribution,
+        causes=why.causes,
+        by_position=why.positions,
+        by_phase=why.phases,
     )
 
 

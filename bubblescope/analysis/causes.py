@@ -13,173 +13,229 @@ The order of the actions is kept throughout. T(k) is the length of the k-th repl
 
 Differences of one chain add up to window - T0, so the shares add up to the measured bubble. Replaying
 with selected changes is the method of ByteDance's straggler analysis, arXiv 2505.05713, section 3.
+
+What a trouble costs depends on which others are there. The chain asks in one order; `shapley` asks in every
+order and takes the mean (Shapley, A value for n-person games, 1953), with two brackets beside it: what the
+trouble costs alone, and what would be saved without it.
+
+All is kept by position and phase: what a position stands idle in each phase of a replay, less what it does in
+the replay before, is what the trouble costs there. It can be negative: who is slow waits less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import isnan
-from statistics import fmean
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import combinations
+from math import comb, sqrt
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from bubblescope.align.pairs import UNKNOWN
-from bubblescope.analysis.means import means
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.analysis.profiles import Profiles
-from bubblescope.analysis.ranks import RankView
-from bubblescope.analysis.steps import RankStep
+from bubblescope.analysis.rerun import TROUBLES, Rerun
+from bubblescope.analysis.stages import phase_times
 from bubblescope.analysis.study import Study
 from bubblescope.model import report
-from bubblescope.model.actions import Action
-from bubblescope.model.columns import Times
-from bubblescope.model.timeline import Messages
-from bubblescope.schedules.replay import NO_DELAYS, Deadlock, Delays, replay
+from bubblescope.model.options import Attribution
+from bubblescope.schedules.replay import Deadlock
 
-__all__ = ["CAUSES", "LIMIT", "ladder"]
+__all__ = ["CAUSES", "LIMIT", "Reasons", "reasons"]
 
-CAUSES = ("structural", "imbalance", "straggler", "jitter", "p2p", "host", "residual")
+CAUSES = ("structural", *TROUBLES, "residual")
 LIMIT = 0.05
 """Share of the window beyond which what the causes leave over makes them untrusted (arXiv 2505.05713, section 6)."""
 
+PHASES: tuple[report.Phase, ...] = ("warmup", "steady", "cooldown")
+
 Lengths = npt.NDArray[np.float64]
-Durations = Mapping[Action, float]
+Replayed = Callable[[frozenset[str]], Lengths]
+"""Length and useful time of each position's phases, (2, p, 3), in a replay with some troubles."""
 
 
-def ladder(found: Study, measured: float | None, formula: float | None) -> tuple[report.Cause, ...]:
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """The causes of a job's bubble, and the same by position, phase and step; all empty where nothing is explained."""
+
+    causes: tuple[report.Cause, ...] = ()
+    positions: tuple[report.PositionCauses, ...] = ()
+    phases: tuple[report.PhaseCauses, ...] = ()
+    steps: Mapping[int, dict[str, float]] = field(default_factory=dict)
+
+
+def reasons(found: Study, measured: float | None, formula: float | None, how: Attribution) -> Reasons:
     """The causes, means over the used steps and their pipelines.
 
-    () where a stage is unseen, where nothing tells a rank's chunks apart, and where the order deadlocks.
+    None where a stage is unseen, where nothing tells a rank's chunks apart, and where the order deadlocks.
 
     `points` of the structural part are the formula, those of the others their share times 1 - formula, so that
     all but the structural part add up to measured - formula; the residual takes what rounding leaves.
     """
     if measured is None or not found.whole or found.job.untold_chunks:
-        return ()
+        return Reasons()
     profiles = Profiles.of(found.whole)
     try:
-        rungs = [_rungs(found, step, profiles) for step in found.whole]
+        told = [_told(Rerun.of(found, step, profiles), step, how) for step in found.whole]
     except Deadlock:
-        return ()
-    windows = [step.window.length for step in found.whole]
-    spent = [np.diff([*rung, window]) for rung, window in zip(rungs, windows, strict=True)]
-    shares = _by_step(found.whole, [parts / window for parts, window in zip(spent, windows, strict=True)])
-    lengths = _by_step(found.whole, spent)
-    return _causes(lengths, shares, measured, formula)
+        return Reasons()
+    spent = _by_step(found.whole, [parts.spent for parts in told])
+    shares = _by_step(found.whole, [parts.spent / parts.window for parts in told])
+    scale = 1.0 if formula is None else 1 - formula
+    idle = _idle(shares)
+    causes = _causes(_idle(spent).mean(axis=0), idle.mean(axis=0), measured, formula, _errors(idle * scale))
+    if how == "shapley":
+        causes = _bracketed(causes, _by_step(found.whole, [parts.bracket for parts in told]).mean(axis=0) * scale)
+    whole = shares.mean(axis=0)
+    return Reasons(
+        causes=causes,
+        positions=_positions(found, whole, scale),
+        phases=_phases(whole, scale),
+        steps=_steps(found, shares, scale),
+    )
 
 
-def _causes(lengths: Lengths, shares: Lengths, measured: float, formula: float | None) -> tuple[report.Cause, ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Told:
+    """A step taken apart.
+
+    `spent` is what each cause adds to the length and to the useful time of each position's phases, nanoseconds,
+    (7, 2, p, 3); `bracket` what each trouble alone adds to the idle share of the window, and what is saved without
+    it, (5, 2).
+    """
+
+    spent: Lengths
+    window: int
+    bracket: Lengths
+
+
+def _told(rerun: Rerun, step: PipelineStep, how: Attribution) -> _Told:
+    @cache
+    def times(troubles: frozenset[str]) -> Lengths:
+        return rerun.times(troubles)
+
+    bare, full = times(frozenset()), times(frozenset(TROUBLES))
+    costs = {"ladder": _chained, "shapley": _averaged}[how](times)
+    bracket = np.zeros((len(TROUBLES), 2))
+    if how == "shapley":
+        pairs = [(times(frozenset({name})) - bare, full - times(frozenset(TROUBLES) - {name})) for name in TROUBLES]
+        bracket = _idle(np.array(pairs)) / step.window.length
+    return _Told(np.stack([bare, *costs, _stood(step) - full]), step.window.length, bracket)
+
+
+def _chained(times: Replayed) -> list[Lengths]:
+    """What each trouble adds to those before it."""
+    chain = [times(frozenset(TROUBLES[:k])) for k in range(len(TROUBLES) + 1)]
+    return list(np.diff(chain, axis=0))
+
+
+def _averaged(times: Replayed) -> list[Lengths]:
+    """What each trouble adds to those before it, the mean over all orders of the troubles."""
+    return [_shapley(times, name) for name in TROUBLES]
+
+
+def _shapley(times: Replayed, name: str) -> Lengths:
+    others = [trouble for trouble in TROUBLES if trouble != name]
+    total = np.zeros_like(times(frozenset()))
+    for size in range(len(TROUBLES)):
+        for chosen in map(frozenset, combinations(others, size)):
+            total += (times(chosen | {name}) - times(chosen)) / (len(TROUBLES) * comb(len(others), size))
+    return total
+
+
+def _stood(step: PipelineStep) -> Lengths:
+    """The same as it was; tensor-parallel ranks count as their mean."""
+    of: dict[int, list[tuple[list[int], list[int]]]] = {}
+    for rank, mine in step.steps.items():
+        of.setdefault(step.position[rank], []).append(phase_times(mine, step.window_of(rank)))
+    return np.stack([np.mean(rows, axis=0) for _, rows in sorted(of.items())], axis=1)
+
+
+def _idle(times: Lengths) -> Lengths:
+    """Length less useful time over all phases, the mean of the positions: (..., 2, p, 3) to (...)."""
+    result: Lengths = (times[..., 0, :, :] - times[..., 1, :, :]).sum(axis=-1).mean(axis=-1)
+    return result
+
+
+def _by_step(steps: Sequence[PipelineStep], values: Sequence[Lengths]) -> Lengths:
+    """Means over the pipelines of each step, in the order of the steps: the measured bubble is their mean."""
+    of: dict[int, list[Lengths]] = {}
+    for step, value in zip(steps, values, strict=True):
+        of.setdefault(step.step, []).append(value)
+    return np.array([np.mean(rows, axis=0) for rows in of.values()])
+
+
+def _causes(
+    lengths: Lengths, shares: Lengths, measured: float, formula: float | None, errors: Sequence[float | None]
+) -> tuple[report.Cause, ...]:
     points = shares.copy()
     if formula is not None:
         points *= 1 - formula
         points[0] = formula
     points[-1] = measured - points[:-1].sum()
     shares[-1] = measured - shares[:-1].sum()
-    rows = zip(CAUSES, lengths.tolist(), shares.tolist(), points.tolist(), strict=True)
-    return tuple(report.Cause(cause=name, ns=round(ns), share=share, points=part) for name, ns, share, part in rows)
-
-
-def _by_step(steps: Sequence[PipelineStep], values: Sequence[Lengths]) -> Lengths:
-    """Means over the steps of the means over their pipelines, as the measured bubble is."""
-    of: dict[int, list[Lengths]] = {}
-    for step, value in zip(steps, values, strict=True):
-        of.setdefault(step.step, []).append(value)
-    result: Lengths = np.mean([np.mean(rows, axis=0) for rows in of.values()], axis=0)
-    return result
-
-
-def _rungs(found: Study, step: PipelineStep, profiles: Profiles) -> list[float]:
-    """T0 to T6 of a pipeline in a step, in nanoseconds."""
-    own, last, orders, together = step.durations, found.job.last_stage, step.replayed, step.together
-    mean = means(own.items(), lambda action: action.kind)
-
-    def by(profile: Callable[[Action], float]) -> dict[Action, float]:
-        return {action: mean[action.kind] * profile(action) for action in own}
-
-    def length(durations: Durations, delays: Delays = NO_DELAYS) -> float:
-        return replay(orders, durations, last_stage=last, together=together, delays=delays).makespan
-
-    common, mine = profiles.common, profiles.own[step.pipeline]
-    rungs = [
-        fmean(step.useful_by_position.values()),
-        length(by(lambda _: 1.0)),
-        length(by(lambda action: common[action.stage, action.kind])),
-        length(by(lambda action: mine[action.stage, action.kind])),
-        length(own),
-    ]
-    wire, late, extents = _delays(found, step)
-    extents = {**own, **extents}  # an input gradient of stage 0 has none
-    try:
-        return [*rungs, length(own, wire), length(extents, late)]
-    except Deadlock:  # where every gap has another reason too, sends are thought to block that could not
-        free, unheld = replace(wire, blocking=False), replace(late, blocking=False)
-        return [*rungs, length(own, free), length(extents, unheld)]
-
-
-def _delays(found: Study, step: PipelineStep) -> tuple[Delays, Delays, dict[Action, float]]:
-    """What delayed a step: its transfers; these and its host; and how long each action took with its own gaps.
-
-    Where several ranks share a position their mean counts.
-    """
-    seen = [_Waits.of(found.views[rank], mine, step.window.start) for rank, mine in step.steps.items()]
-    transfer, posted, host, extent = (
-        means((row for waits in seen for row in waits.rows(part)), lambda action: action)
-        for part in ("transfer", "posted", "host", "extent")
+    rows = zip(CAUSES, lengths.tolist(), shares.tolist(), points.tolist(), (None, *errors[1:]), strict=True)
+    return tuple(
+        report.Cause(cause=name, ns=round(ns), share=share, points=part, error=error)
+        for name, ns, share, part, error in rows
     )
-    blocking = any(found.views[rank].blocking for rank in step.steps)
-    wire = Delays(transfer=transfer, posted=posted, blocking=blocking)
-    return wire, replace(wire, host=host), extent
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Waits:
-    """What each action of a rank in a step waited for, in nanoseconds; NaN where there is no such message.
+def _errors(points: Lengths) -> list[float | None]:
+    """Standard errors of means over the steps; None with fewer than two."""
+    if len(points) < 2:
+        return [None] * points.shape[1]
+    errors: list[float | None] = (points.std(axis=0, ddof=1) / sqrt(len(points))).tolist()
+    return errors
 
-    `transfer` is how long its input moved, `posted` how long after the action before its receive was posted,
-    `host` how late the host was, `extent` how long it took with the gaps inside it.
+
+def _bracketed(causes: Sequence[report.Cause], bracket: Lengths) -> tuple[report.Cause, ...]:
+    """The troubles with what they cost alone, and what would be saved without them, in points."""
+    found = dict(zip(TROUBLES, bracket.tolist(), strict=True))
+    return tuple(
+        replace(c, alone=found[c.cause][0], removed=found[c.cause][1]) if c.cause in found else c for c in causes
+    )
+
+
+def _positions(found: Study, shares: Lengths, scale: float) -> tuple[report.PositionCauses, ...]:
+    held, pipelines = found.job.placement, found.job.plan.pipelines
+    by_position = shares.sum(axis=-1)
+    return tuple(
+        report.PositionCauses(
+            stages=held[at],
+            ranks=tuple(sorted(rank for pipeline in pipelines for rank in pipeline[at])),
+            **_part(by_position[:, :, at], scale),
+        )
+        for at in range(by_position.shape[-1])
+    )
+
+
+def _phases(shares: Lengths, scale: float) -> tuple[report.PhaseCauses, ...]:
+    by_phase = shares.mean(axis=2)
+    return tuple(report.PhaseCauses(phase=name, **_part(by_phase[:, :, k], scale)) for k, name in enumerate(PHASES))
+
+
+def _steps(found: Study, shares: Lengths, scale: float) -> dict[int, dict[str, float]]:
+    numbers = dict.fromkeys(step.step for step in found.whole)
+    by_step = shares.sum(axis=-1).mean(axis=-1)
+    return {n: _part(parts, scale)["points"] for n, parts in zip(numbers, by_step, strict=True)}
+
+
+class _Part(TypedDict):
+    bubble: float
+    points: dict[str, float]
+
+
+def _part(shares: Lengths, scale: float) -> _Part:
+    """A part of the whole, from what each cause adds to its length and to its useful time: (7, 2).
+
+    Of the length a cause counts as in the whole, (1 - formula) of it; who works more for it stands that much less
+    idle. So the structural cause, which takes what makes the points add up, is the formula for every rank alike.
     """
-
-    step: RankStep
-    transfer: Lengths
-    posted: Lengths
-    host: Lengths
-    extent: Lengths
-
-    def rows(self, part: str) -> Iterable[tuple[Action, float]]:
-        values = getattr(self, part)
-        return [(a, v) for a, v in zip(self.step.order, values.tolist(), strict=True) if not isnan(v)]
-
-    @classmethod
-    def of(cls, view: RankView, step: RankStep, window: int) -> _Waits:
-        """Read off the messages and gaps of a rank; `window` is when the pipeline began."""
-        actions, gaps = step.actions, view.gaps[step.step]
-        ended = np.maximum.accumulate(actions.end)
-        before = np.concatenate(([window], ended[:-1]))
-        transfer, posted, arrived = _inputs(view, step, before)
-        host = (gaps.end - gaps.arrived).astype(np.float64)
-        if len(host) and not isnan(arrived[0]):
-            host[0] = max(0.0, actions.start[0] - window - max(arrived[0], 0.0))
-        extent = (ended - np.maximum(actions.start, before)).astype(np.float64).clip(0)
-        follows = step.leaders != np.arange(len(actions))
-        extent[follows] += (gaps.end - gaps.start)[follows]  # a gap inside a block is one inside an action
-        return cls(step, transfer, posted, host, extent)
-
-
-def _inputs(view: RankView, step: RankStep, before: Times) -> tuple[Lengths, Lengths, Lengths]:
-    """For each action how long its input moved, and how long after `before` it was asked for and had arrived."""
-    messages, pairing = view.timeline.messages, view.pairing
-    rows = np.flatnonzero((messages.direction == Messages.RECV) & np.isin(pairing.action, step.rows))
-    rows = rows[pairing.other[rows] != UNKNOWN]
-    at = np.searchsorted(step.rows, pairing.action[rows])
-    transfer, posted, arrived = np.full((3, len(step.rows)), np.nan)
-    start, end = messages.start[rows], messages.end[rows]
-    begun = np.maximum(start, pairing.other[rows])
-    if not view.timeline.on_gpu:
-        # Without kernels a receive ends when its rank asks for it: what it took while the rank was busy is not known.
-        begun = np.maximum(begun, before[at])
-    transfer[at] = (end - begun).clip(0)
-    posted[at] = start - before[at]
-    arrived[at] = end - before[at]
-    return transfer, posted, arrived
+    length, useful = shares.T
+    points = scale * length - useful
+    bubble = float(length.sum() - useful.sum())
+    points[0] = bubble - points[1:].sum()
+    return {"bubble": bubble, "points": dict(zip(CAUSES, points.tolist(), strict=True))}

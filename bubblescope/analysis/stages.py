@@ -16,19 +16,23 @@ from bubblescope.model import report
 from bubblescope.model.actions import Kind
 from bubblescope.model.job import Job
 
-__all__ = ["holders", "imbalance", "phase_of", "phases", "stages"]
+__all__ = ["holders", "imbalance", "phase_of", "phase_times", "phases", "stages"]
 
 
 def phases(step: RankStep, window: Window) -> tuple[int, int, int]:
-    """Idle nanoseconds of a rank in warm-up, steady state and cool-down; they add up to window - useful.
+    """Idle nanoseconds of a rank in warm-up, steady state and cool-down; they add up to window - useful."""
+    warm, steady, cool = (length - useful for length, useful in zip(*phase_times(step, window), strict=True))
+    return warm, steady, cool
+
+
+def phase_times(step: RankStep, window: Window) -> tuple[list[int], list[int]]:
+    """How long warm-up, steady state and cool-down of a rank last, and how much of each is useful, in nanoseconds.
 
     Warm-up ends where its first backward starts, cool-down begins where its last forward ends.
     """
-    warm, cool = _borders(step, window)
+    edges = list(pairwise((window.start, *_borders(step, window), window.end)))
     useful = step.useful
-    edges = (window.start, warm, cool, window.end)
-    idle = [(hi - lo) - useful.clip(lo, hi).total for lo, hi in pairwise(edges)]
-    return idle[0], idle[1], idle[2]
+    return [hi - lo for lo, hi in edges], [useful.clip(lo, hi).total for lo, hi in edges]
 
 
 def phase_of(step: RankStep, window: Window, moment: int) -> report.Phase:

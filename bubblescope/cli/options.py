@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 from bubblescope.cli.output import Output
 from bubblescope.errors import UsageError
-from bubblescope.model.options import LabelRule, Options, StepRange
+from bubblescope.model.options import Attribution, LabelRule, Options, StepRange
 from bubblescope.report.registry import FORMATS
 
 __all__ = ["GroupedCommand", "job_options", "output_options", "parse_ranks", "trace_arguments"]
@@ -106,7 +106,7 @@ def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(**given: Any) -> Any:
         steps, ranks, labels = given.pop("steps"), given.pop("ranks"), given.pop("label")
-        stated = ("pp", "tp", "dp", "virtual", "microbatches", "schedule", "jobs")
+        stated = ("pp", "tp", "dp", "virtual", "microbatches", "schedule", "jobs", "attribution")
         options = Options(
             steps=StepRange() if steps is None else StepRange.parse(steps),
             ranks=None if ranks is None else parse_ranks(ranks),
@@ -123,7 +123,14 @@ def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="N",
         help="Files read at the same time; default one a core.",
     )
-    return _apply(call, [*_selection(), *_statements(), jobs])
+    attribution = _option(
+        "--attribution",
+        heading="How the bubble is explained",
+        type=click.Choice(get_args(Attribution)),
+        default="ladder",
+        help="Causes one after the other, or the mean over every order of them with what each costs alone.",
+    )
+    return _apply(call, [*_selection(), *_statements(), attribution, jobs])
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

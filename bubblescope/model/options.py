@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from bubblescope.errors import UsageError
 
-__all__ = ["LabelRule", "Options", "StepRange"]
+__all__ = ["Attribution", "LabelRule", "Options", "StepRange"]
 
 # More than any job has; what comes of more is hours of work by a slip of the finger.
 _MOST = 65_536
 _MOST_RANKS = 1_000_000
 
 LabelKind = Literal["F", "B", "I", "W"]
+
+Attribution = Literal["ladder", "shapley"]
+"""How the bubble is divided among causes: one after the other, or the mean over every order of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,11 @@ class Options:
     steps: StepRange = StepRange()
     ranks: tuple[int, ...] | None = None
     jobs: int | None = None
+    attribution: Attribution = "ladder"
 
     def __post_init__(self) -> None:
+        if self.attribution not in get_args(Attribution):
+            raise UsageError(f"--attribution must be {' or '.join(get_args(Attribution))}, found {self.attribution!r}")
         for name in ("pp", "tp", "dp", "virtual", "microbatches", "jobs"):
             value = getattr(self, name)
             if value is not None and value < 1:

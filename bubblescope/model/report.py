@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bubblescope.model.sums import check
 from bubblescope.model.trace import Finding, RankSource
 
 __all__ = [
@@ -23,7 +24,9 @@ __all__ = [
     "Input",
     "Layout",
     "Outside",
+    "PhaseCauses",
     "Pipeline",
+    "PositionCauses",
     "Proposal",
     "Quality",
     "Rank",
@@ -144,7 +147,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One optimizer step; times count from the first moment of the job."""
+    """One optimizer step; times count from the first moment of the job. `points` are its bubble's, by cause."""
 
     step: int
     complete: bool
@@ -153,16 +156,43 @@ class Step:
     end_ns: int
     window_ns: int | None
     bubble: float | None
+    points: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """A part of the measured bubble: time, share of the window, percentage points / 100."""
+    """A part of the measured bubble: time, share of the window, percentage points / 100.
+
+    `error` is the standard error of `points`, null for theory and with fewer than two steps. `alone` is what the
+    cause adds to the bare schedule, `removed` what the run would save without it; null unless asked for.
+    """
 
     cause: str
     ns: int
     share: float
     points: float
+    error: float | None = None
+    alone: float | None = None
+    removed: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionCauses:
+    """The bubble of the ranks that share a position, in points by cause; negative where waiting is saved."""
+
+    stages: tuple[int, ...]
+    ranks: tuple[int, ...]
+    bubble: float
+    points: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseCauses:
+    """The part of the bubble that lies in a phase, in points by cause."""
+
+    phase: Phase
+    bubble: float
+    points: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +211,10 @@ class Bubble:
     span: float | None
     window_ns: int | None
     trusted: bool
+    attribution: Literal["ladder", "shapley"] = "ladder"
     causes: tuple[Cause, ...]
+    by_position: tuple[PositionCauses, ...] = ()
+    by_phase: tuple[PhaseCauses, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,3 +352,7 @@ class Report:
     imbalance: Imbalance
     worst_bubbles: tuple[WorstBubble, ...]
     findings: tuple[Proposal, ...]
+
+    def self_check(self) -> None:
+        """Raise ValueError unless the parts of every whole add up to it (`bubblescope.model.sums`)."""
+        check(self)

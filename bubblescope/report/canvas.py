@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from bubblescope.report.facts import Fact
-from bubblescope.report.tables import Table
+from bubblescope.report.table import Table
 
 __all__ = ["PLAIN_WIDTH", "alphabet", "plain", "print_facts", "print_table"]
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from bubblescope.errors import UsageError
 from bubblescope.report import schedule_pages
 from bubblescope.report.pages import Page
-from bubblescope.report.tables import Table
+from bubblescope.report.table import Table
 
 __all__ = ["TOPICS", "Topic", "contents", "explain"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from bubblescope.model.report import Report
 from bubblescope.report.summary import Summary, summarise
-from bubblescope.report.tables import Table
+from bubblescope.report.table import Table
 
 __all__ = ["escape", "markdown_table", "render"]
 

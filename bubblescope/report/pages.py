@@ -11,7 +11,7 @@ from rich.text import Text
 from bubblescope.report import canvas, gantt
 from bubblescope.report.facts import Fact
 from bubblescope.report.markdown import escape, markdown_table
-from bubblescope.report.tables import Table
+from bubblescope.report.table import Table
 from bubblescope.report.wording import visible
 
 __all__ = ["Page", "draw", "markdown", "plain"]

@@ -9,7 +9,7 @@ from bubblescope.model.actions import Kind
 from bubblescope.report.facts import Fact
 from bubblescope.report.markdown import escape
 from bubblescope.report.pages import Page
-from bubblescope.report.tables import Table
+from bubblescope.report.table import Table
 from bubblescope.report.trials import NO_FORM, lanes, legend, number, shape_text
 from bubblescope.report.wording import percent
 from bubblescope.schedules.family import Family, Shape

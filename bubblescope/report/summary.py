@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from bubblescope.model.report import Report
 from bubblescope.report import wording as words
 from bubblescope.report.facts import Fact, facts, findings, warnings
-from bubblescope.report.tables import Table, tables
+from bubblescope.report.table import Table
+from bubblescope.report.tables import tables
 from bubblescope.report.verdict import verdict
 
 __all__ = ["Summary", "summarise"]

@@ -3,104 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from bubblescope.model.report import Communication, Report, Stage, WorstBubble
 from bubblescope.report import wording as words
 from bubblescope.report.alike import RankGroup, group_ranks
+from bubblescope.report.cause_tables import PHASES, causes, where
+from bubblescope.report.table import Table
 
-__all__ = ["Table", "tables"]
+__all__ = ["tables"]
 
 T = TypeVar("T")
 
 _MOST_ROWS = 8
 _MOST_CALLS = 5
 _MOST_GAPS = 3
-PHASES = {"warmup": "warm-up", "steady": "steady", "cooldown": "cool-down"}
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Cells as text; `align` has l or r for each column, `strong` lists the rows that stand out.
-
-    A `detail` is read on demand; where an output can fold things away, it folds it.
-    """
-
-    title: str
-    denominator: str
-    align: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    strong: frozenset[int] = frozenset()
-    more: str | None = None
-    detail: bool = False
-
-    def map(self, change: Callable[[str], str]) -> Table:
-        """The same table with every string changed."""
-        return replace(
-            self,
-            title=change(self.title),
-            denominator=change(self.denominator),
-            headers=tuple(map(change, self.headers)),
-            rows=tuple(tuple(map(change, row)) for row in self.rows),
-            more=None if self.more is None else change(self.more),
-        )
 
 
 def tables(report: Report) -> tuple[Table, ...]:
     """The tables that have something to say."""
-    made = (_causes(report), _stages(report), _ranks(report), _communication(report), _worst(report))
+    made = (causes(report), _stages(report), where(report), _ranks(report), _communication(report), _worst(report))
     return tuple(table for table in made if table is not None)
-
-
-def _causes(report: Report) -> Table | None:
-    bubble = report.bubble
-    if not bubble.causes:
-        return None
-    shown = [cause for cause in bubble.causes if abs(cause.points) >= 0.0005]
-    rows = [(words.bare_points(cause.points), cause.cause, _meaning(report, cause.cause)) for cause in shown]
-    nothing = [cause.cause for cause in bubble.causes if cause not in shown]
-    if nothing:
-        rows.append((words.bare_points(0.0), ", ".join(nothing), ""))
-    rows.append((words.bare_points(bubble.measured), "measured", _other_ratios(report)))
-    others = [cause.points if cause.cause != "structural" else 0.0 for cause in shown]
-    largest = others.index(max(others)) if any(share >= 0.0005 for share in others) else None
-    return Table(
-        title="Where the bubble comes from",
-        denominator="points that add up to the measured bubble",
-        align="rll",
-        headers=("points", "cause", "meaning"),
-        rows=tuple(rows),
-        strong=frozenset() if largest is None else frozenset({largest}),
-    )
-
-
-MEANINGS = {
-    "imbalance": "stages differ in work",
-    "straggler": "a rank is slower than the other replicas of its stage",
-    "jitter": "times vary from one micro-batch or step to the next",
-    "p2p": "transfers between stages",
-    "host": "launch gaps, data loading, garbage collection",
-    "residual": "left over by the causes above",
-}
-
-
-def _meaning(report: Report, cause: str) -> str:
-    if cause == "structural" and report.bubble.formula_source == "simulated":
-        return f"what {report.schedule.name} owes with every action as long as the mean of its kind, transfers free"
-    if cause == "structural":
-        return f"what {report.schedule.name} owes even with equal stages and free transfers"
-    return MEANINGS.get(cause, "")
-
-
-def _other_ratios(report: Report) -> str:
-    parts = []
-    if report.bubble.ratio_to_ideal is not None:
-        parts.append(f"{words.percent(report.bubble.ratio_to_ideal)} of useful time")
-    if report.bubble.span is not None:
-        parts.append(f"{words.percent(report.bubble.span)} of the longest rank's own span")
-    return f"the sum; also {words.enumerate_words(parts)}" if parts else "the sum"
 
 
 def _stages(report: Report) -> Table | None:

@@ -9,7 +9,7 @@ from bubblescope.report import wording as words
 from bubblescope.report.facts import Fact
 from bubblescope.report.gantt import Bar, Lane
 from bubblescope.report.pages import Page
-from bubblescope.report.tables import Table
+from bubblescope.report.table import Table
 from bubblescope.schedules.detect import Difference
 from bubblescope.schedules.family import Family
 from bubblescope.schedules.ranking import Ranking

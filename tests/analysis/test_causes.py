@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from bubblescope.analysis.causes import CAUSES
+from bubblescope.model.options import StepRange
 from bubblescope.schedules.family import Shape
 from bubblescope.schedules.registry import find
 from bubblescope.schedules.replay import Delays, replay
-from tests.analysis.jobs import hidden, job, one_f_one_b, rank, report
+from tests.analysis.jobs import RANK_0, RANK_1, hidden, job, one_f_one_b, rank, report, steps
 
 # 1f1b with p = m = 2, F 10 and B 20: a window of 90 of which each rank works 60. `played` runs it with changes.
 
@@ -127,3 +130,92 @@ def test_no_causes_of_an_order_that_cannot_be():
     first, second = "0B0 0F0 0F1 0B1", "1F0 1B0 1F1 1B1"
     rows = [[(name, 10 * k, 10 * k + 10) for k, name in enumerate(text.split())] for text in (first, second)]
     assert report(job(*(rank(r, row) for r, row in enumerate(rows)))).bubble.causes == ()
+
+
+def heavy_and_late():
+    """Stage 1 works twice as long as stage 0, 0F0 takes 5 more and 0F1 5 less, and messages take 4 to move."""
+    heavy = {f"1{kind}{i}": 2 * length for kind, length in (("F", 10), ("B", 20)) for i in range(2)}
+    return played(lengths=heavy | {"0F0": 15, "0F1": 5}, replicas=2, slow={"0B1": 32}.items())
+
+
+def test_every_order_of_the_causes_adds_up_too():
+    """Shapley's division adds up to the measured bubble, and the structural part is the same in both."""
+    by_turns, at_once = (report(heavy_and_late(), attribution=how) for how in ("ladder", "shapley"))
+    at_once.self_check()
+    assert at_once.bubble.causes[0].share == by_turns.bubble.causes[0].share
+    assert at_once.bubble.causes[-1].share == pytest.approx(by_turns.bubble.causes[-1].share, abs=1e-12)
+
+
+def test_a_cause_by_itself_costs_the_same_in_every_order():
+    """With one trouble only, what it costs first, last, alone and on average is one number."""
+    heavy = {f"1{kind}{i}": 2 * length for kind, length in (("F", 10), ("B", 20)) for i in range(2)}
+    found = {cause.cause: cause for cause in report(played(lengths=heavy), attribution="shapley").bubble.causes}
+    imbalance = found["imbalance"]
+    assert (imbalance.alone, imbalance.removed) == pytest.approx((imbalance.points, imbalance.points))
+    assert imbalance.points == pytest.approx(15 / 150 * (1 - 1 / 3))
+
+
+def test_two_causes_share_what_only_both_make():
+    """0F1 is 5 late only with 0F0 long, which hides a slow link: each is charged half of what they have in common."""
+    found = report(heavy_and_late(), attribution="shapley").bubble.causes
+    told = {cause.cause: cause for cause in found if cause.alone is not None}
+    assert set(told) == set(CAUSES[1:-1])
+    for cause in told.values():
+        assert min(cause.alone, cause.removed) - 0.01 <= cause.points <= max(cause.alone, cause.removed) + 0.01
+
+
+def test_brackets_are_not_given_unasked():
+    """The ladder alone says nothing of a cause by itself."""
+    assert {(cause.alone, cause.removed) for cause in report(one_f_one_b()).bubble.causes} == {(None, None)}
+
+
+def test_a_heavy_stage_costs_those_who_wait_for_it():
+    """Of 150, stage 0 waits 90 and stage 1 only 30: both owe a third to the schedule, the rest is who works more."""
+    heavy = {f"1{kind}{i}": 2 * length for kind, length in (("F", 10), ("B", 20)) for i in range(2)}
+    light, slow = report(played(lengths=heavy)).bubble.by_position
+    assert (light.stages, slow.stages) == ((0,), (1,))
+    assert light.bubble == pytest.approx(90 / 150)
+    assert slow.bubble == pytest.approx(30 / 150)
+    assert (light.points["structural"], slow.points["structural"]) == pytest.approx((1 / 3, 1 / 3))
+    assert light.points["imbalance"] == pytest.approx(90 / 150 - 1 / 3)
+    assert slow.points["imbalance"] == pytest.approx(30 / 150 - 1 / 3)
+
+
+def test_phases_of_a_run_as_in_the_book():
+    """Rank 0 waits 20 for its first backward and 10 for its second, rank 1 for its first forward and after its last."""
+    rows = {row.phase: row for row in report(one_f_one_b()).bubble.by_phase}
+    assert {phase: row.points["structural"] for phase, row in rows.items()} == pytest.approx(
+        {"warmup": (20 + 10) / 180, "steady": 0.0, "cooldown": (10 + 20) / 180}
+    )
+
+
+def test_a_step_has_causes_of_its_own():
+    """In the last of three steps 0F0 takes 15 and 0F1 5, so that all comes 5 later: only there is jitter."""
+    late = {0: [("0F0", 0, 15), ("0F1", 15, 20)], 1: []}
+    timelines = []
+    for number, rows in ((0, RANK_0), (1, RANK_1)):
+        own = [(name, s + k * 200, e + k * 200, k) for k in range(2) for name, s, e in rows]
+        own += [(name, s + 400, e + 400, 2) for name, s, e in late[number]]
+        own += [(name, s + 405, e + 405, 2) for name, s, e in rows[len(late[number]) :]]
+        timelines.append(rank(number, own, steps=steps(3, 200)))
+    found = report(job(*timelines), steps=StepRange(0, 2))
+    found.self_check()
+    by_step = [step.points["jitter"] for step in found.steps]
+    assert by_step[0] == pytest.approx(by_step[1])
+    assert by_step[2] > by_step[0] + 0.01
+    error = next(cause.error for cause in found.bubble.causes if cause.cause == "jitter")
+    assert error == pytest.approx((by_step[2] - by_step[0]) / 3, rel=1e-6)
+
+
+def test_a_report_whose_parts_do_not_add_up_is_found_out():
+    """`self_check` names the sum that fails."""
+    whole = report(one_f_one_b())
+    whole.self_check()
+    first, *rest = whole.bubble.causes
+    broken = dataclasses.replace(first, share=first.share + 0.01)
+    bubble = dataclasses.replace(whole.bubble, causes=(broken, *rest))
+    with pytest.raises(ValueError, match="shares of the causes"):
+        dataclasses.replace(whole, bubble=bubble).self_check()
+    ranks = (dataclasses.replace(whole.ranks[0], host_ns=whole.ranks[0].host_ns + 1), *whole.ranks[1:])
+    with pytest.raises(ValueError, match="window of rank 0"):
+        dataclasses.replace(whole, ranks=ranks).self_check()

@@ -9,7 +9,7 @@ from rich.console import Console
 from bubblescope.report import pages
 from bubblescope.report.gantt import Bar, Lane
 from bubblescope.report.pages import Page
-from bubblescope.report.tables import Table
+from bubblescope.report.table import Table
 
 PAGE = Page(
     headline="a|b <script> \x1b[31m",

@@ -1,0 +1,122 @@
+"""The tables of the causes: what the bubble is made of, and where and when.
+
+All in points, parts of the pipeline window of which the structural ones are what the formula says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bubblescope.model.report import Cause, PhaseCauses, PositionCauses, Report
+from bubblescope.report import wording as words
+from bubblescope.report.table import Table
+
+__all__ = ["PHASES", "causes", "where"]
+
+PHASES = {"warmup": "warm-up", "steady": "steady", "cooldown": "cool-down"}
+
+_NOTHING = 0.0005  # rounds to 0.0 points
+_MOST_ROWS = 4
+
+
+def causes(report: Report) -> Table | None:
+    """The causes, in the order in which they are asked for, with how far the steps leave each open."""
+    bubble = report.bubble
+    if not bubble.causes:
+        return None
+    shown = [cause for cause in bubble.causes if abs(cause.points) >= _NOTHING]
+    nothing = [cause.cause for cause in bubble.causes if cause not in shown]
+    columns = _columns(report, shown)
+    cells = zip(*(cells for _, cells in columns), strict=True)
+    rows = [(c.cause, *parts, _meaning(report, c.cause)) for c, parts in zip(shown, cells, strict=True)]
+    blank = [""] * (len(columns) - 1)
+    if nothing:
+        rows.append((", ".join(nothing), words.bare_points(0.0), *blank, ""))
+    rows.append(("measured", words.bare_points(bubble.measured), *blank, _other_ratios(report)))
+    others = [cause.points if cause.cause != "structural" else 0.0 for cause in shown]
+    largest = others.index(max(others)) if any(share >= _NOTHING for share in others) else None
+    return Table(
+        title="Where the bubble comes from",
+        denominator="points, adding up to the measured bubble; ± standard error over steps",
+        align="l" + "r" * len(columns) + "l",
+        headers=("cause", *(name for name, _ in columns), "meaning"),
+        rows=tuple(rows),
+        strong=frozenset() if largest is None else frozenset({largest}),
+    )
+
+
+def _columns(report: Report, shown: Sequence[Cause]) -> list[tuple[str, list[str]]]:
+    """Points, their error where there is any, and the brackets where they were asked for."""
+    columns = [("points", [words.bare_points(cause.points) for cause in shown])]
+    if any(cause.error is not None for cause in shown):
+        columns.append(("±", [_optional(cause.error) for cause in shown]))
+    if report.bubble.attribution == "shapley":
+        columns.append(("alone", [_optional(cause.alone) for cause in shown]))
+        columns.append(("removed", [_optional(cause.removed) for cause in shown]))
+    return columns
+
+
+def _optional(points: float | None) -> str:
+    return "" if points is None else words.bare_points(points)
+
+
+MEANINGS = {
+    "imbalance": "stages differ in work",
+    "straggler": "a rank is slower than the other replicas of its stage",
+    "jitter": "times vary from one micro-batch or step to the next",
+    "p2p": "transfers between stages",
+    "host": "launch gaps, data loading, garbage collection",
+    "residual": "left over by the causes above",
+}
+
+
+def _meaning(report: Report, cause: str) -> str:
+    if cause == "structural" and report.bubble.formula_source == "simulated":
+        return f"what {report.schedule.name} owes with every action as long as the mean of its kind, transfers free"
+    if cause == "structural":
+        return f"what {report.schedule.name} owes even with equal stages and free transfers"
+    return MEANINGS.get(cause, "")
+
+
+def _other_ratios(report: Report) -> str:
+    parts = []
+    if report.bubble.ratio_to_ideal is not None:
+        parts.append(f"{words.percent(report.bubble.ratio_to_ideal)} of useful time")
+    if report.bubble.span is not None:
+        parts.append(f"{words.percent(report.bubble.span)} of the longest rank's own span")
+    return f"the sum; also {words.enumerate_words(parts)}" if parts else "the sum"
+
+
+def where(report: Report) -> Table | None:
+    """The causes by the ranks that stand idle for them, and by phase."""
+    bubble = report.bubble
+    if not bubble.by_position:
+        return None
+    rows: list[PositionCauses | PhaseCauses] = [*_farthest(bubble.by_position), *bubble.by_phase]
+    names = [cause for cause in bubble.by_position[0].points if any(abs(row.points[cause]) >= _NOTHING for row in rows)]
+    hidden = len(bubble.by_position) + len(bubble.by_phase) - len(rows)
+    return Table(
+        title="Who waits for what, and when",
+        denominator="points; a rank's add up to its bubble, the phases' to the whole; negative: it waits less for it",
+        align="l" + "r" * (len(names) + 1),
+        headers=("stages or phase", "bubble", *names),
+        rows=tuple(
+            (_whose(row), words.bare_points(row.bubble), *(words.bare_points(row.points[name]) for name in names))
+            for row in rows
+        ),
+        more=f"… and {hidden} more, see --json" if hidden > 0 else None,
+        detail=True,
+    )
+
+
+def _whose(row: PositionCauses | PhaseCauses) -> str:
+    if isinstance(row, PhaseCauses):
+        return PHASES[row.phase]
+    return f"stage {words.rank_list(row.stages, most=3)}"
+
+
+def _farthest(rows: Sequence[PositionCauses]) -> list[PositionCauses]:
+    """A few, those whose bubbles differ most from the mean, in their order."""
+    mean = sum(row.bubble for row in rows) / len(rows)
+    chosen = sorted(range(len(rows)), key=lambda at: -abs(rows[at].bubble - mean))[:_MOST_ROWS]
+    return [rows[at] for at in sorted(chosen)]
