@@ -22,9 +22,11 @@ from bubblescope.ingest import registry, sources
 from bubblescope.model.analysis import Analysis
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
+from bubblescope.model.slices import RankSlices
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct.passes import reconstruct
+from bubblescope.reconstruct.slices import reconstruct_slices
 from bubblescope.schedules.registry import find
 
 __all__ = ["Progress", "Traces", "analyze", "load", "read_ranks"]
@@ -80,15 +82,18 @@ def read_ranks(path: Path, options: Options, progress: Callable[[int], None] | N
         return [_timeline(trace, options) for trace in registry.read(path, progress)]
 
 
-def _timeline(trace: RankTrace, options: Options) -> RankTimeline:
-    if not (trace.on_gpu or len(trace.ops)):
+def _timeline(found: RankTrace | RankSlices, options: Options) -> RankTimeline:
+    rank = -1 if found.identity.rank is None else found.identity.rank
+    if isinstance(found, RankSlices):
+        return reconstruct_slices(found, rank)
+    if not (found.on_gpu or len(found.ops)):
         raise InputError(
-            f"{trace.source.path}: expected kernels or operators, found named ranges only, which tell no time of any "
+            f"{found.source.path}: expected kernels or operators, found named ranges only, which tell no time of any "
             "work",
-            hint="Instrumented timelines are not read yet; give traces of a profiler, or leave the file out.",
+            hint="Give traces of a profiler; or a timeline of your own whose slices are called forward and backward, "
+            "as docs/timelines.md says.",
         )
-    rank = trace.identity.rank
-    return reconstruct(trace, options, -1 if rank is None else rank)
+    return reconstruct(found, options, rank)
 
 
 @contextmanager

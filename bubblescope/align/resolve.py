@@ -10,6 +10,7 @@ import numpy as np
 
 from bubblescope.align import layout
 from bubblescope.align.agreed import agreed
+from bubblescope.align.axis import laid_out
 from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import fit
 from bubblescope.align.communicators import resolved
@@ -32,7 +33,7 @@ Timelines = Mapping[int, RankTimeline]
 
 def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
-    timelines = agreed(lined(resolved(dict(sorted(timelines.items())))))
+    timelines = agreed(lined(resolved(laid_out(dict(sorted(timelines.items()))))))
     plan = layout.plan(timelines, options)
     timelines = replicated(timelines, plan)
     told, untold = identified(timelines, plan, options)
@@ -65,16 +66,7 @@ def _moved(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:
     rank = timeline.rank
     if not (clock.offsets[rank] or clock.drift_ppm.get(rank)):
         return timeline
-    move = partial(clock.corrected, rank)
-    return dataclasses.replace(
-        timeline,
-        steps=timeline.steps.moved(move),
-        actions=timeline.actions.moved(move),
-        work=timeline.work.moved(move),
-        messages=timeline.messages.moved(move),
-        collectives=timeline.collectives.moved(move),
-        optimizer=timeline.optimizer.moved(move),
-    )
+    return timeline.moved(partial(clock.corrected, rank))
 
 
 def _conflict(timelines: Timelines, plan: Plan, options: Options, *, told: bool) -> tuple[Finding, ...]:

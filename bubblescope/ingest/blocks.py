@@ -11,9 +11,9 @@ import numpy as np
 from bubblescope.model.columns import Ints
 from bubblescope.model.trace import Annotations, Kernels, Launches, Ops
 
-__all__ = ["Blocks", "launches_work", "natural", "on_time_base", "real_launches", "renumber"]
+__all__ = ["EPOCH", "Blocks", "launches_work", "natural", "on_time_base", "real_launches", "renumber"]
 
-_EPOCH = 10**18  # ns; a wall clock shows more since 2001, and no machine has been up for so long
+EPOCH = 10**18  # ns; a wall clock shows more since 2001, and no machine has been up for so long
 _LAST = 2**63 - 1
 _LAUNCHES = re.compile(r"(?i)launch|memcpy|memset|enqueue")
 
@@ -38,7 +38,7 @@ def on_time_base(blocks: Blocks, base: int | None) -> tuple[Blocks, bool, int]:
 
     `base` are the nanoseconds since the epoch at which the file begins to count, None where it does not say.
     """
-    late = sum(int((block.start > _EPOCH).sum()) for block in blocks)
+    late = sum(int((block.start > EPOCH).sum()) for block in blocks)
     absolute = base is not None or 2 * late > sum(map(len, blocks))
     shift = base or 0
     moved: Blocks = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ __all__ = ["Halves", "Ranges"]
 
 Columns = dict[str, npt.NDArray[Any]]
 
-_MERGED = ("sequence", "forward_thread", "correlation", "comm")  # -1 where a half does not say
+_MERGED = ("sequence", "forward_thread", "correlation", "comm")
 _DEPTH = 1000  # open ranges looked through for a name; more are no nesting but damage
 
 
@@ -25,9 +26,13 @@ class Ranges:
 
 
 class Halves:
-    """Collects the halves of a file, in any order."""
+    """Collects the halves of a file, in any order.
 
-    def __init__(self) -> None:
+    `merged` are columns of which the end is asked, too: -1 where a half does not say.
+    """
+
+    def __init__(self, merged: Sequence[str] = _MERGED) -> None:
+        self._merged = merged
         self._parts: list[Columns] = []
 
     def add(self, columns: Columns) -> None:
@@ -46,7 +51,7 @@ class Halves:
         halves = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         begin, end = _match(halves, nameless)
         columns = {name: column[begin] for name, column in halves.items() if name not in ("time", "closes")}
-        for name in _MERGED:
+        for name in self._merged:
             columns[name] = np.where(columns[name] < 0, halves[name][end], columns[name])
         columns["start"], columns["end"] = halves["time"][begin], halves["time"][end]
         return Ranges(columns, unpaired=len(halves["time"]) - 2 * len(begin))

@@ -10,6 +10,10 @@ from bubblescope.errors import InputError
 from bubblescope.ingest import chrome, nsys
 from bubblescope.ingest.sniff import Kind, sniff
 from bubblescope.ingest.stream import Progress
+from bubblescope.ingest.timelines import primus
+from bubblescope.ingest.timelines import read as timelines
+from bubblescope.ingest.timelines.words import tells_actions
+from bubblescope.model.slices import RankSlices
 from bubblescope.model.trace import RankTrace
 
 __all__ = ["read"]
@@ -18,23 +22,32 @@ __all__ = ["read"]
 class Reader(Protocol):
     """Reads one file."""
 
-    def __call__(self, path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace]:
+    def __call__(self, path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace | RankSlices]:
         """The events of the ranks of the file, one rank after the other; raises InputError."""
 
 
-def _chrome(path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace]:
+def _kineto(path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace]:
     yield chrome.read(path, progress=progress)
 
 
+def _chrome(path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace | RankSlices]:
+    """A profiler's trace, or a timeline: a list without kernels and operators in which slices are called forward."""
+    trace = chrome.read(path, progress=progress)
+    if trace.source.format == "chrome" and tells_actions(trace.names):
+        return timelines.read_chrome(path, progress=progress)
+    return iter((trace,))
+
+
 _READERS: dict[Kind, Reader] = {
-    "kineto": _chrome,
+    "kineto": _kineto,
     "chrome": _chrome,
+    "primus": primus.read,
     "nsys": nsys.read,
 }
 
 
-def read(path: str | Path, progress: Progress | None = None) -> Iterator[RankTrace]:
-    """The events of each rank that a trace holds, whatever its format.
+def read(path: str | Path, progress: Progress | None = None) -> Iterator[RankTrace | RankSlices]:
+    """The events of each rank that a trace holds, whatever its format; of an instrumented timeline its slices.
 
     Raises InputError where it is no trace that can be read, which may show only when a rank is asked for.
     """

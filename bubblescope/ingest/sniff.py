@@ -13,10 +13,11 @@ from bubblescope.ingest.document import enter, first_byte, members, value
 from bubblescope.ingest.metadata import KINETO_KEYS
 from bubblescope.ingest.sqlite import is_nsight_export, tables
 from bubblescope.ingest.stream import Buffer, Stream
+from bubblescope.ingest.timelines.primus import is_dump
 
 __all__ = ["UNFINISHED", "Format", "Kind", "sniff"]
 
-Kind = Literal["kineto", "chrome", "nsys", "nsys-rep", "sqlite", "empty", "foreign"]
+Kind = Literal["kineto", "chrome", "nsys", "primus", "nsys-rep", "sqlite", "empty", "foreign"]
 
 _HEAD = 64 << 10
 _TRACE_HINT = (
@@ -53,7 +54,7 @@ class Format:
     @property
     def readable(self) -> bool:
         """Whether this version reads it."""
-        return self.kind in ("kineto", "chrome", "nsys")
+        return self.kind in ("kineto", "chrome", "nsys", "primus")
 
 
 def sniff(path: Path) -> Format:
@@ -138,14 +139,16 @@ def _list(buffer: Buffer) -> Format:
 
 
 def _object(buffer: Buffer) -> Format:
-    kineto = False
+    kineto, first = False, True
     try:
         for key in members(buffer):
             if key == "traceEvents" and first_byte(buffer) == ord("["):
                 return Format(
                     "kineto" if kineto else "chrome", "a PyTorch Profiler trace" if kineto else "a Chrome trace"
                 )
-            kineto = kineto or key in KINETO_KEYS
+            if first and is_dump(key, bytes(buffer.data[buffer.start : buffer.stop])):
+                return Format("primus", "a dump of Primus' pipeline")
+            kineto, first = kineto or key in KINETO_KEYS, False
             value(buffer, keep=False)
     except InputError:
         return Format("foreign", "broken JSON, with no traceEvents before it breaks")

@@ -6,6 +6,7 @@ no event of the trace. Times are nanoseconds on the rank's own clock; unknown id
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Self
@@ -112,7 +113,11 @@ class Collectives(Timed):
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class RankTimeline:
-    """One rank, reconstructed. `optimizer` is the time of the optimizer's own work."""
+    """One rank, reconstructed. `optimizer` is the time of the optimizer's own work.
+
+    Where `restarts` is true, the file counts the times of each step from that step's own start: the steps were laid one
+    after the other, and moments of different steps cannot be compared.
+    """
 
     rank: int
     source: Source
@@ -127,7 +132,20 @@ class RankTimeline:
     calls: tuple[CommArgs, ...] = ()
     optimizer: Spans = field(default_factory=Spans.empty)
     reconstruction: Reconstruction | None = None
+    restarts: bool = False
     findings: tuple[Finding, ...] = ()
+
+    def moved(self, move: Callable[[Times], Times]) -> RankTimeline:
+        """The same timeline on another clock; `move` turns moments of this one into moments of that."""
+        return dataclasses.replace(
+            self,
+            steps=self.steps.moved(move),
+            actions=self.actions.moved(move),
+            work=self.work.moved(move),
+            messages=self.messages.moved(move),
+            collectives=self.collectives.moved(move),
+            optimizer=self.optimizer.moved(move),
+        )
 
     def own_collectives(self) -> Collectives:
         """Collectives that an action asked for as part of its stage's own computation."""

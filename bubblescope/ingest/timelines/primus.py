@@ -1,0 +1,112 @@
+"""AMD Primus' dumps of a pipeline: one JSON a rank, by step lists of starts and ends, in ms from the step's own start.
+
+`{"1": {"total": 7557.0, "memory": 84.3, "fwd_start": [...], "fwd_end": [...], "bwd_start": [...], "bwd_end": [...]}}`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from bubblescope.errors import InputError
+from bubblescope.ingest.document import broken, enter, members, value
+from bubblescope.ingest.metadata import named
+from bubblescope.ingest.stream import Buffer, Progress, Stream
+from bubblescope.ingest.times import INVALID, from_numbers
+from bubblescope.model.actions import Kind
+from bubblescope.model.columns import Times
+from bubblescope.model.slices import ActionSlices, RankSlices, Slices
+from bubblescope.model.trace import Coordinate, Identity, Source
+
+__all__ = ["is_dump", "read"]
+
+_STEP = re.compile(r"\d{1,18}")
+_MARKS = (b'"fwd_start"', b'"bwd_start"')
+_HINT = "Dump it again; docs/timelines.md shows the lists that are expected."
+
+
+class _Step(Struct):
+    """A step; times in milliseconds from its own start."""
+
+    fwd_start: list[float]
+    fwd_end: list[float]
+    bwd_start: list[float]
+    bwd_end: list[float]
+    total: float = 0.0
+
+
+def is_dump(key: str, head: bytes) -> bool:
+    """Whether a document whose first key is `key`, and which goes on with `head`, is such a dump."""
+    return _STEP.fullmatch(key) is not None and all(mark in head for mark in _MARKS)
+
+
+def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices]:
+    """The one rank of a dump; raises InputError where its lists are no times or differ in length."""
+    actions, extents = [], []
+    with Stream(path, progress) as stream:
+        buffer = Buffer(stream)
+        enter(buffer)
+        for key in members(buffer):
+            at = buffer.offset + buffer.start
+            text = value(buffer, keep=True)
+            if _STEP.fullmatch(key):
+                mine, extent = _step(path, key, text, at)
+                actions.append(mine)
+                extents.append(extent)
+        if not sum(map(len, actions)):
+            raise broken(buffer, buffer.start, "a step with forwards")
+    identity, findings = named(path, Identity())
+    if identity.rank is not None:  # one file for each position of one pipeline
+        identity = replace(identity, coordinates=(Coordinate("pp", identity.rank, 0),))
+    done = ActionSlices.concat(actions)
+    yield RankSlices(
+        source=Source(str(path), "timeline", stream.bytes, len(done)),
+        identity=identity,
+        absolute=False,
+        restarts=True,
+        actions=done,
+        extents=Slices.concat(extents),
+        findings=tuple(findings),
+    )
+
+
+def _step(path: Path, key: str, text: bytes, at: int) -> tuple[ActionSlices, Slices]:
+    """The actions of a step, and how long it took in all."""
+    try:
+        step = msgspec.json.decode(text, type=_Step)
+    except msgspec.DecodeError as error:
+        raise InputError(f"{path}: step {key} (byte {at}): {error}", hint=_HINT) from error
+    parts = [
+        _actions(path, key, kind, starts, ends)
+        for kind, starts, ends in (
+            (Kind.F, step.fwd_start, step.fwd_end),
+            (Kind.B, step.bwd_start, step.bwd_end),
+        )
+    ]
+    total = _nanos([step.total])
+    return ActionSlices.concat(parts), Slices([0], np.maximum(total, 0), [int(key)])
+
+
+def _actions(path: Path, key: str, kind: Kind, starts: Sequence[float], ends: Sequence[float]) -> ActionSlices:
+    start, end = _nanos(starts), _nanos(ends)
+    word = f"{path}: step {key}: {'forwards' if kind == Kind.F else 'backwards'}"
+    if len(start) != len(end):
+        raise InputError(f"{word}: expected as many ends as starts, found {len(end)} and {len(start)}", hint=_HINT)
+    bad = np.flatnonzero((start == INVALID) | (end < start))
+    if len(bad):
+        where = int(bad[0])
+        raise InputError(f"{word}: number {where} lasts from {starts[where]} to {ends[where]} ms", hint=_HINT)
+    unknown = np.full(len(start), -1)
+    of_all = np.full(len(start), int(key)), np.full(len(start), int(kind))
+    return ActionSlices(start, end, *of_all, unknown, unknown, unknown, unknown)
+
+
+def _nanos(millis: Sequence[float]) -> Times:
+    """Milliseconds to nanoseconds; these count from a step's start, so that doubles hold them."""
+    return from_numbers([value * 1000.0 for value in millis])

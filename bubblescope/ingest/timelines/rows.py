@@ -1,0 +1,212 @@
+"""The rows of a timeline, whatever its format, and how they are parted by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from bubblescope.errors import InputError
+from bubblescope.ingest.blocks import EPOCH
+from bubblescope.ingest.metadata import named
+from bubblescope.ingest.tables import MOST_RANKS
+from bubblescope.ingest.timelines.words import CALLS, Role
+from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.slices import ActionSlices, CallSlices, MessageSlices, RankSlices, Slices
+from bubblescope.model.trace import Coordinate, Finding, Identity, Source
+
+__all__ = ["PLACES", "UNKNOWN", "Rows", "parted", "told_for_all"]
+
+S = TypeVar("S", bound=Slices)
+
+UNKNOWN = -1
+PLACES = ("rank", "pp", "dp", "tp", "stage")
+"""What a lane or a process may tell of all of its rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Columns):
+    """Slices of a file. `lane` and `process` number the threads and processes of formats that have them."""
+
+    start: Times = column(np.int64)
+    end: Times = column(np.int64)
+    role: Ints = column(np.int8)
+    step: Times = column(np.int64, absent=UNKNOWN)
+    kind: Ints = column(np.int8, absent=UNKNOWN)
+    direction: Ints = column(np.int8, absent=UNKNOWN)
+    call: Ints = column(np.int32, absent=UNKNOWN)
+    stage: Ints = column(np.int32, absent=UNKNOWN)
+    chunk: Ints = column(np.int32, absent=UNKNOWN)
+    microbatch: Ints = column(np.int32, absent=UNKNOWN)
+    slice: Ints = column(np.int32, absent=UNKNOWN)
+    peer: Ints = column(np.int32, absent=UNKNOWN)
+    rank: Ints = column(np.int32, absent=UNKNOWN)
+    pp: Ints = column(np.int32, absent=UNKNOWN)
+    dp: Ints = column(np.int32, absent=UNKNOWN)
+    tp: Ints = column(np.int32, absent=UNKNOWN)
+    lane: Ints = column(np.int32, absent=UNKNOWN)
+    process: Ints = column(np.int32, absent=UNKNOWN)
+
+
+def parted(
+    rows: Rows, source: Source, lanes: Sequence[tuple[str, str]] = (), findings: Sequence[Finding] = ()
+) -> Iterator[RankSlices]:
+    """The ranks of a file, one after the other; raises InputError where no forward is among the rows.
+
+    Args:
+        rows: all rows of the file.
+        source: the file.
+        lanes: process and thread of each lane.
+        findings: what is to be said of the file; the first rank says it.
+    """
+    path = source.path
+    if not np.any((rows.role == Role.ACTION) & (rows.kind == 0)):
+        raise InputError(f"{path}: expected forwards of a pipeline, found none", hint="docs/timelines.md lists names.")
+    rank, coordinates, told = _ranks(rows, lanes)
+    absolute = bool(2 * np.count_nonzero(rows.start > EPOCH) > len(rows))
+    restarts = _restarts(rows, rank)
+    lost = (rank == UNKNOWN) | (restarts & (rows.step < 0))
+    said = [*findings, *_lost(path, int(lost.sum()))]
+    order = np.argsort(rank, kind="stable")
+    order = order[~lost[order]]
+    numbers, first = np.unique(rank[order], return_index=True)
+    for number, index in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
+        identity, more = _identity(Path(path), number if told else None, coordinates.get(number, ()), len(numbers) > 1)
+        yield _slices(
+            rows.take(index), source, identity, (absolute, restarts), (*said, *more) if number == numbers[0] else more
+        )
+
+
+def _slices(
+    rows: Rows, source: Source, identity: Identity, clock: tuple[bool, bool], findings: Sequence[Finding]
+) -> RankSlices:
+    """The rows of one rank by what they are; calls that do not occur are left out."""
+    calls = rows.call[rows.role == Role.COLLECTIVE]
+    used, place = np.unique(calls, return_inverse=True)
+    collectives = _as(CallSlices, rows, Role.COLLECTIVE)
+    return RankSlices(
+        source=source,
+        identity=identity,
+        absolute=clock[0],
+        restarts=clock[1],
+        actions=_as(ActionSlices, rows, Role.ACTION),
+        messages=_as(MessageSlices, rows, Role.MESSAGE),
+        collectives=collectives.replace(call=place),
+        optimizer=_as(Slices, rows, Role.OPTIMIZER),
+        extents=_as(Slices, rows, Role.STEP),
+        calls=tuple(CALLS[call] for call in used.tolist()),
+        findings=tuple(findings),
+    )
+
+
+def _as(block: type[S], rows: Rows, role: Role) -> S:
+    mine = rows.take(rows.role == role)
+    return block(*(getattr(mine, field.name) for field in fields(block)))
+
+
+def _identity(
+    path: Path, rank: int | None, coordinates: tuple[Coordinate, ...], merged: bool
+) -> tuple[Identity, list[Finding]]:
+    """Who a rank is; those of one file share its clock."""
+    identity = Identity(
+        rank=rank,
+        rank_source=None if rank is None else "metadata",
+        coordinates=coordinates,
+        clock=str(path) if merged else None,
+    )
+    return (identity, []) if merged else named(path, identity)
+
+
+def _lost(path: str, count: int) -> list[Finding]:
+    if not count:
+        return []
+    message = f"{count} slices tell neither rank nor stage, or no step where every step counts from 0; they are left out"
+    return [Finding("unusable-rows", "warning", message, path)]
+
+
+def _ranks(rows: Rows, lanes: Sequence[tuple[str, str]]) -> tuple[Ints, dict[int, tuple[Coordinate, ...]], bool]:
+    """The rank of each row, where each rank stands, and whether these are numbers of ranks or only of an order."""
+    acting = rows.role == Role.ACTION
+    if np.all(rows.rank[acting] >= 0):
+        told = rows.pp[acting].min() >= 0
+        return rows.rank, _coordinates(rows, rows.rank) if told else {}, True
+    pp = rows.pp
+    if np.all(pp[acting] < 0) and np.all(rows.stage[acting] >= 0) and (not lanes or _crowded(rows)):
+        pp = rows.stage  # one stage a rank: nothing tells otherwise
+    if np.all(pp[acting] >= 0):
+        rank = _megatron(pp, rows.dp, rows.tp)
+        return rank, _coordinates(rows.replace(pp=pp), rank), True
+    return _by_lane(rows, lanes, acting)
+
+
+def _megatron(pp: Ints, dp: Ints, tp: Ints) -> Ints:
+    """Ranks by Megatron's order: tensor-parallel ranks are neighbours, stages far apart (megatron/core/parallel_state.py)."""
+    width, depth = (max(int(axis.max(initial=0)) + 1, 1) for axis in (tp, dp))
+    rank: Ints = (pp.astype(np.int64) * depth + np.maximum(dp, 0)) * width + np.maximum(tp, 0)
+    return np.where(pp >= 0, rank, UNKNOWN)
+
+
+def _coordinates(rows: Rows, rank: Ints) -> dict[int, tuple[Coordinate, ...]]:
+    """Where each rank stands on the axes that the file tells."""
+    axes = {name: getattr(rows, name) for name in ("pp", "dp", "tp") if np.any(getattr(rows, name) >= 0)}
+    numbers, first = np.unique(rank, return_index=True)
+    return {
+        number: tuple(
+            Coordinate(name, int(axis[at]), int(axis.max()) + 1) for name, axis in axes.items() if axis[at] >= 0
+        )
+        for number, at in zip(numbers.tolist(), first.tolist(), strict=True)
+    }
+
+
+def _crowded(rows: Rows) -> bool:
+    """Whether actions of several stages overlap on one lane, so that it cannot be one rank."""
+    rows = rows.take(rows.role == Role.ACTION)
+    rows = rows.take(np.lexsort((rows.start, rows.lane)))
+    again = (rows.lane[1:] == rows.lane[:-1]) & (rows.start[1:] < rows.end[:-1]) & (rows.stage[1:] != rows.stage[:-1])
+    return bool(10 * np.count_nonzero(again) > len(rows))
+
+
+def _by_lane(
+    rows: Rows, lanes: Sequence[tuple[str, str]], acting: Ints
+) -> tuple[Ints, dict[int, tuple[Coordinate, ...]], bool]:
+    """A rank for each process that acts, or for each thread where there is one process.
+
+    Their ids are the ranks where they count from 0.
+    """
+    several = len(np.unique(rows.process[acting])) > 1
+    key = rows.process if several else rows.lane
+    used = np.unique(key[acting])
+    ids = [next(lanes[lane][0 if several else 1] for lane in rows.lane[key == number][:1]) for number in used.tolist()]
+    values = [int(text) if text.isdecimal() and len(text) < 7 else UNKNOWN for text in ids]
+    counted = len(used) > 1 and sorted(values) == list(range(len(used)))
+    number = np.array(values if counted else range(len(used)), np.int64)
+    place = np.full(int(key.max(initial=0)) + 2, UNKNOWN)
+    place[used] = number
+    return place[key], {}, counted
+
+
+def _restarts(rows: Rows, rank: Ints) -> bool:
+    """Whether times count from the start of each step: on most ranks every step lies where the others do."""
+    rows, rank = rows.take(rows.step >= 0), rank[rows.step >= 0]
+    order = np.lexsort((rows.step, rank))
+    rows, rank = rows.take(order), rank[order]
+    if not len(rows):
+        return False
+    begin = np.flatnonzero(np.append(True, (np.diff(rank) != 0) | (np.diff(rows.step) != 0)))
+    start, end = np.minimum.reduceat(rows.start, begin), np.maximum.reduceat(rows.end, begin)
+    follows = rank[begin][1:] == rank[begin][:-1]
+    back = start[1:] - start[:-1] < (end[:-1] - start[:-1]) / 2
+    return bool(2 * np.count_nonzero(follows & back) > np.count_nonzero(follows))
+
+
+def told_for_all(values: Ints, groups: Ints) -> Ints:
+    """The values, each that is missing filled in by the one that its group tells, if it tells one only."""
+    known = np.unique(np.stack((groups[values >= 0], values[values >= 0]), axis=1), axis=0)
+    group, count = np.unique(known[:, 0], return_counts=True)
+    single = known[np.isin(known[:, 0], group[count == 1])]
+    table = np.full(int(groups.max(initial=0)) + 1, UNKNOWN)
+    table[single[:, 0]] = single[:, 1]
+    return np.where(values >= 0, values, table[groups])
