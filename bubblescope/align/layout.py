@@ -175,6 +175,8 @@ def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...]
     depth = _depth(stages, world, timelines) if stages else None
     if depth is not None:
         return _by_stages({rank: min(held) for rank, held in stages.items()}, depth, world), "labels"
+    if not talking and all(t.reconstruction == "table" for t in timelines.values()) and world > 1:
+        return (line(range(world)),), ASSUMED  # what names actions by hand names those of a pipeline
     if not talking:
         return (), "no pipeline messages"
     peers = _by_peers(timelines, talking, world) if not stages else ()

@@ -4,6 +4,8 @@ Nobody ends a receive before its send began, and a collective ends on nobody bef
 That a send ends no earlier than its receive began is not relied on: NCCL and gloo both let go of a
 message that fits into their buffers. NCCL's kernels do end together on both ends of a message, if each
 holds nothing else.
+
+Where nobody recorded a message, actions speak for them: none begins before the action that makes its input ended.
 """
 
 from __future__ import annotations
@@ -24,9 +26,34 @@ __all__ = ["links"]
 Timelines = Mapping[int, RankTimeline]
 
 
-def links(timelines: Timelines, matches: Mapping[int, Match]) -> Links:
-    """Every message and collective of which the trace shows both sides; times on each rank's own clock."""
-    return Links.concat((*_messages(timelines, matches), _collectives(timelines)))
+def links(
+    timelines: Timelines, matches: Mapping[int, Match], makers: Mapping[int, tuple[Ints, Ints]] | None = None
+) -> Links:
+    """Every message and collective of which the trace shows both sides; times on each rank's own clock.
+
+    `makers` are rank and row of the action that makes the input of each action; they count where nobody sends.
+    """
+    silent = not any(len(timeline.messages) for timeline in timelines.values())
+    actions = _actions(timelines, makers) if silent and makers else ()
+    return Links.concat((*_messages(timelines, matches), _collectives(timelines), *actions))
+
+
+def _actions(timelines: Timelines, makers: Mapping[int, tuple[Ints, Ints]]) -> Iterator[Links]:
+    """A link from the end of every action to the start of the one on another rank that needs its output."""
+    for rank, (maker, row) in makers.items():
+        for other in np.unique(maker[maker >= 0]).tolist():
+            mine = np.flatnonzero(maker == other)
+            made, begun = timelines[other].actions.end[row[mine]], timelines[rank].actions.start[mine]
+            yield Links(
+                first=np.full(len(mine), other),
+                second=np.full(len(mine), rank),
+                start_first=made,
+                end_first=made,
+                start_second=begun,
+                end_second=begun,
+                both=np.zeros(len(mine), bool),
+                together=np.zeros(len(mine), bool),
+            )
 
 
 def _messages(timelines: Timelines, matches: Mapping[int, Match]) -> Iterator[Links]:

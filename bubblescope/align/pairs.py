@@ -17,7 +17,7 @@ from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.job import Job, Match
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["UNKNOWN", "Pairing", "matches", "pair", "produced"]
+__all__ = ["UNKNOWN", "Pairing", "makers", "matches", "pair", "produced"]
 
 NONE = -1
 UNKNOWN = np.iinfo(np.int64).min
@@ -88,6 +88,31 @@ def produced(job: Job) -> dict[int, Times]:
                     source = action._replace(stage=action.stage + (-1 if action.kind == Kind.F else 1))
                     result[rank][row] = ended.get((pipeline, step, source), UNKNOWN)
     return result
+
+
+def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
+    """For each action of each rank, rank and row of the action elsewhere that makes its input, or NONE; no clock counts.
+
+    Of a backward in two halves, the first that ran makes the output.
+    """
+    place = job.plan.place_of()
+    rows: dict[int, dict[tuple[int, int, Action], int]] = {rank: {} for rank in job.timelines}
+    for rank, timeline in job.timelines.items():
+        for row, key in _positions(timeline, place.get(rank)):
+            if timeline.actions.kind[row] != Kind.W:
+                rows[rank].setdefault(key, row)
+    found = {}
+    for rank, timeline in job.timelines.items():
+        maker = np.full(len(timeline.actions), NONE), np.full(len(timeline.actions), NONE)
+        if rank in place:
+            peers = _peers(job, rank, place[rank], Messages.RECV)
+            for row, (pipeline, step, action) in _positions(timeline, place[rank]):
+                source = action._replace(stage=action.stage + (-1 if action.kind == Kind.F else 1))
+                there = rows.get(int(peers[row]), {}).get((pipeline, step, source), NONE)
+                if there != NONE:
+                    maker[0][row], maker[1][row] = peers[row], there
+        found[rank] = maker
+    return found
 
 
 def _positions(timeline: RankTimeline, place: tuple[int, int] | None) -> Iterator[tuple[int, tuple[int, int, Action]]]:

@@ -16,7 +16,7 @@ from bubblescope.align.clocks import fit
 from bubblescope.align.communicators import resolved
 from bubblescope.align.lines import lined
 from bubblescope.align.links import links
-from bubblescope.align.pairs import matches
+from bubblescope.align.pairs import makers, matches
 from bubblescope.align.replicas import replicated
 from bubblescope.align.unlabelled import identified
 from bubblescope.model.job import ClockFit, Job, Plan
@@ -56,7 +56,7 @@ def resolve(timelines: Timelines, options: Options) -> Job:
 def _on_one_clock(job: Job) -> Job:
     """The job with its messages paired, and by them and its collectives all times on the clock of its lowest rank."""
     found = matches(job)
-    clock = fit(job.timelines, links(job.timelines, found))
+    clock = fit(job.timelines, links(job.timelines, found, makers(job)))
     moved = {rank: _moved(timeline, clock) for rank, timeline in job.timelines.items()}
     return dataclasses.replace(job, timelines=moved, clock=clock, matches=found)
 

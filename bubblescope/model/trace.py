@@ -77,7 +77,10 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """Where a rank stands on one axis of the job: `position` of `degree` in the parallelism `purpose` (pp, tp, ...)."""
+    """Where a rank stands on one axis of the job: `position` of `degree` in the parallelism `purpose` (pp, tp, ...).
+
+    `degree` is 0 where only the position is told.
+    """
 
     purpose: str
     position: int
