@@ -10,7 +10,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest import chrome, nsys
 from bubblescope.ingest.sniff import Kind, sniff
 from bubblescope.ingest.stream import Progress
-from bubblescope.ingest.timelines import primus
+from bubblescope.ingest.timelines import csv, parquet, primus
 from bubblescope.ingest.timelines import read as timelines
 from bubblescope.ingest.timelines.words import tells_actions
 from bubblescope.model.slices import RankSlices
@@ -42,6 +42,8 @@ _READERS: dict[Kind, Reader] = {
     "kineto": _kineto,
     "chrome": _chrome,
     "primus": primus.read,
+    "csv": csv.read,
+    "parquet": parquet.read,
     "nsys": nsys.read,
 }
 

@@ -13,11 +13,13 @@ from bubblescope.ingest.document import enter, first_byte, members, value
 from bubblescope.ingest.metadata import KINETO_KEYS
 from bubblescope.ingest.sqlite import is_nsight_export, tables
 from bubblescope.ingest.stream import Buffer, Stream
+from bubblescope.ingest.timelines import csv, parquet
+from bubblescope.ingest.timelines.columns import HINT, Layout
 from bubblescope.ingest.timelines.primus import is_dump
 
 __all__ = ["UNFINISHED", "Format", "Kind", "sniff"]
 
-Kind = Literal["kineto", "chrome", "nsys", "primus", "nsys-rep", "sqlite", "empty", "foreign"]
+Kind = Literal["kineto", "chrome", "nsys", "primus", "csv", "parquet", "nsys-rep", "sqlite", "empty", "foreign"]
 
 _HEAD = 64 << 10
 _TRACE_HINT = (
@@ -29,7 +31,6 @@ UNFINISHED = ".qdstrm"
 """The suffix of what a run leaves that was killed before it wrote its report."""
 
 _MAGIC = (
-    (b"PAR1", "a Parquet file"),
     (b"PK\x03\x04", "a ZIP archive"),
     (b"\x28\xb5\x2f\xfd", "Zstandard-compressed data"),
     (b"BZh", "bzip2-compressed data"),
@@ -54,7 +55,7 @@ class Format:
     @property
     def readable(self) -> bool:
         """Whether this version reads it."""
-        return self.kind in ("kineto", "chrome", "nsys", "primus")
+        return self.kind in ("kineto", "chrome", "nsys", "primus", "csv", "parquet")
 
 
 def sniff(path: Path) -> Format:
@@ -74,14 +75,14 @@ def _told_by_content(path: Path) -> Format:
         found = _content(buffer)
         if stream.gzipped:
             return _inside_gzip(found)
-    return _database(path) if found.kind == "sqlite" else found
+    return {"sqlite": _database, "parquet": _parquet}.get(found.kind, lambda _: found)(path)
 
 
 def _inside_gzip(found: Format) -> Format:
-    if found.readable:
+    if found.readable and found.kind != "parquet":
         return found
     kind: Kind = "empty" if found.kind == "empty" else "foreign"
-    hint = "Unpack it first, with gunzip." if found.kind == "sqlite" else found.hint
+    hint = "Unpack it first, with gunzip." if found.kind in ("sqlite", "parquet") else found.hint
     return Format(kind, f"a gzip of {found.looks_like}", hint)
 
 
@@ -94,6 +95,22 @@ def _database(path: Path) -> Format:
         return Format("nsys", "an export of Nsight Systems")
     hint = "Export a report of Nsight Systems: nsys export --type sqlite --include-json=true report.nsys-rep"
     return Format("sqlite", "an SQLite database that is no export of Nsight Systems", hint)
+
+
+def _parquet(path: Path) -> Format:
+    if not parquet.installed():
+        return Format("foreign", "a Parquet file, which needs pyarrow", f"Install it: {parquet.INSTALL}")
+    found = parquet.header(path)
+    if found is None:
+        return Format("foreign", "a damaged Parquet file", "Copy or write it again, as a whole.")
+    return _table("parquet", "a Parquet file", found)
+
+
+def _table(kind: Kind, what: str, found: Layout) -> Format:
+    """A table of slices; without what it must tell it is none."""
+    if found.lacking:
+        return Format("foreign", f"{what} without a column for {', '.join(found.lacking)}", HINT)
+    return Format(kind, f"{what} of slices")
 
 
 def _report(path: Path) -> Format | None:
@@ -114,6 +131,8 @@ def _content(buffer: Buffer) -> Format:
         return Format("empty", "an empty file", "Record or copy it again.")
     if head.startswith(b"SQLite format 3\x00"):
         return Format("sqlite", "an SQLite database")
+    if head.startswith(b"PAR1"):
+        return Format("parquet", "a Parquet file")
     for magic, words in _MAGIC:
         if head.startswith(magic):
             return Format("foreign", words)
@@ -124,7 +143,10 @@ def _content(buffer: Buffer) -> Format:
         return _object(buffer)
     if first is None:
         return Format("empty", "a file of white space", "Record or copy it again.")
-    return Format("foreign", "binary data" if _is_binary(head) else "text")
+    if _is_binary(head):
+        return Format("foreign", "binary data")
+    columns = csv.header(head)
+    return Format("foreign", "text") if columns is None else _table("csv", "a table", columns)
 
 
 def _list(buffer: Buffer) -> Format:

@@ -15,10 +15,10 @@ from bubblescope.ingest.document import enter, first_byte, members, value
 from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.ranges import Halves
 from bubblescope.ingest.stream import WINDOW, Buffer, Progress, Stream
-from bubblescope.ingest.tables import MOST_RANKS, Pairs, Table
+from bubblescope.ingest.tables import Pairs, Table
 from bubblescope.ingest.timelines.findings import Ignored
 from bubblescope.ingest.timelines.rows import PLACES, UNKNOWN, Rows, told_for_all
-from bubblescope.ingest.timelines.words import Meaning, Role, field_of, meaning, places
+from bubblescope.ingest.timelines.words import LIMITS, Meaning, Role, field_of, meaning, places
 from bubblescope.ingest.times import INVALID, InexactError, from_decimals, from_numbers
 from bubblescope.ingest.windows import windows
 from bubblescope.model.columns import Ints, Times
@@ -27,7 +27,6 @@ from bubblescope.model.trace import Finding
 __all__ = ["Slices", "read"]
 
 _ARGUMENTS = ("step", "microbatch", "chunk", "slice", "peer", *PLACES)
-_LARGEST = 2**31 - 1
 _NAMES = ("thread_name", "process_name")
 Columns = dict[str, np.ndarray[Any, Any]]
 
@@ -214,16 +213,16 @@ def _arguments(args: dict[str, Any]) -> dict[str, int]:
     told = {}
     for key, given in args.items():
         field = field_of(key)
-        number = _number(given) if field in _ARGUMENTS else UNKNOWN
+        number = _number(given, LIMITS[field]) if field in _ARGUMENTS else UNKNOWN
         if field is not None and number != UNKNOWN:
             told.setdefault(field, number)
     return told
 
 
-def _number(given: Any) -> int:
-    if isinstance(given, str) and given.isdecimal() and len(given) < 10:
+def _number(given: Any, limit: int) -> int:
+    if isinstance(given, str) and given.isdecimal() and len(given) < 20:
         given = int(given)
-    return given if type(given) is int and 0 <= given <= _LARGEST else UNKNOWN
+    return given if type(given) is int and 0 <= given <= limit else UNKNOWN
 
 
 def _rows(columns: Columns, meanings: Sequence[Meaning]) -> Rows:
@@ -234,7 +233,6 @@ def _rows(columns: Columns, meanings: Sequence[Meaning]) -> Rows:
         for name in ("role", "kind", "direction", "call", "stage", "microbatch", "slice")
     }
     either = {name: np.where(columns[name] >= 0, columns[name], by_name[name]) for name in ("stage", "microbatch", "slice")}
-    places_told = {name: np.where(columns[name] < MOST_RANKS, columns[name], UNKNOWN) for name in ("rank", "pp", "dp", "tp")}
     return Rows(
         start=columns["start"],
         end=columns["end"],
@@ -247,5 +245,5 @@ def _rows(columns: Columns, meanings: Sequence[Meaning]) -> Rows:
         direction=by_name["direction"],
         call=by_name["call"],
         **either,
-        **places_told,
+        **{name: columns[name] for name in ("rank", "pp", "dp", "tp")},
     )

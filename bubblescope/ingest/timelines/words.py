@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, lru_cache
 
+from bubblescope.ingest.tables import MOST_RANKS
 from bubblescope.model.actions import Kind
 from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import CommArgs
 
-__all__ = ["CALLS", "Meaning", "Role", "field_of", "meaning", "places", "tells_actions"]
+__all__ = ["CALLS", "LIMITS", "Meaning", "Role", "alias_rank", "field_of", "meaning", "places", "tells_actions"]
 
 
 class Role(IntEnum):
@@ -118,13 +119,32 @@ _FIELDS = {
     "duration": "duration dur elapsed length durationtime",
 }
 _FIELD = {alias: field for field, aliases in _FIELDS.items() for alias in aliases.split()}
+_ALIASES = [alias for aliases in _FIELDS.values() for alias in aliases.split()]
+
+LIMITS = {
+    **dict.fromkeys(("rank", "pp", "dp", "tp", "stage", "peer"), MOST_RANKS - 1),
+    **dict.fromkeys(("microbatch", "slice"), 2**31 - 1),
+    "chunk": 255,
+    "step": 2**62,
+}
+"""The largest number of each field; beyond it is damage."""
 
 _PLACE = re.compile(r"(?i)(?<![a-z])(?:(pp|dp|tp|global)[ _-]*)?(?:rank|(stage))[ _:\[-]*(\d{1,6})")
 
 
 def field_of(name: str) -> str | None:
     """The field that a column or an argument of this name holds: `Micro_Batch` is `microbatch`."""
-    return _FIELD.get(re.sub(r"[\W_]+", "", name.lower()))
+    return _FIELD.get(_bare(name))
+
+
+def alias_rank(name: str) -> int:
+    """Which of several names of a field is meant, the smallest first."""
+    bare = _bare(name)
+    return _ALIASES.index(bare) if bare in _ALIASES else len(_ALIASES)
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.lower())
 
 
 def places(name: str) -> dict[str, int]:

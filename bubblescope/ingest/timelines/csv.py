@@ -1,0 +1,75 @@
+"""Tables as text: comma, tab or semicolon between the columns, their names in the first line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bubblescope.errors import InputError
+from bubblescope.ingest.document import BOM
+from bubblescope.ingest.stream import Progress, Stream
+from bubblescope.ingest.timelines.columns import HINT, Layout, layout
+from bubblescope.ingest.timelines.rows import parted
+from bubblescope.ingest.timelines.table import CHUNK, Collector, ids, times
+from bubblescope.model.slices import RankSlices
+from bubblescope.model.trace import Source
+
+__all__ = ["header", "read"]
+
+_DELIMITERS = ",\t;"
+
+
+def header(head: bytes) -> Layout | None:
+    """The layout of a text that begins with `head`; None where its first line is no header of slices."""
+    line = head.removeprefix(BOM).split(b"\n", 1)[0].decode("utf-8", "replace").strip("\r")
+    names = next(csv.reader([line], delimiter=_delimiter(line)), [])
+    found = layout(names)
+    return found if found.meant else None
+
+
+def _delimiter(line: str) -> str:
+    return max(_DELIMITERS, key=line.count)
+
+
+def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices]:
+    """The ranks of a table; raises InputError where it lacks a column or holds nothing that can be used."""
+    with Stream(path, progress) as stream:
+        text = io.TextIOWrapper(io.BufferedReader(_Raw(stream), CHUNK), "utf-8-sig", "replace", newline="")
+        first = text.readline()
+        names = next(csv.reader([first.strip("\r\n")], delimiter=_delimiter(first)), [])
+        collected = Collector(path, found := layout(names))
+        lines = csv.reader(text, delimiter=_delimiter(first))
+        try:
+            while block := list(islice(lines, CHUNK)):
+                collected.add(_chunk([row for row in block if row], found))
+        except csv.Error as error:
+            where = collected.rows + lines.line_num
+            raise InputError(f"{path}: line {where + 1}: {error}", hint=HINT) from error
+        rows, findings = collected.finish()
+        source = Source(str(path), "table", stream.bytes, collected.rows)
+    return parted(rows, source, findings=findings)
+
+
+def _chunk(block: Sequence[Sequence[str]], found: Layout) -> dict[str, Any]:
+    chunk: dict[str, Any] = {}
+    for field, column in found.columns.items():
+        values = [row[column.index] if column.index < len(row) else "" for row in block]
+        chunk[field] = values if field == "kind" else times(values, column.scale) if column.scale else ids(values, field)
+    return chunk
+
+
+class _Raw(io.RawIOBase):
+    """A stream as Python's text layer wants it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        return self._stream.readinto(memoryview(target))
