@@ -217,7 +217,7 @@ def test_ranges_alone_measure_nothing(tmp_path, cat, more):
         InputError, match=r"trace.json: expected kernels or operators, found named ranges only"
     ) as caught:
         analyze([str(tmp_path)])
-    assert "timelines are not read yet" in caught.value.hint
+    assert "docs/timelines.md" in caught.value.hint
 
 
 def cut(path):

@@ -91,7 +91,7 @@ def produced(job: Job) -> dict[int, Times]:
 
 
 def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
-    """For each action of each rank, rank and row of the action elsewhere that makes its input, or NONE; no clock counts.
+    """For each action of each rank, rank and row of the action elsewhere that makes its input, or NONE.
 
     Of a backward in two halves, the first that ran makes the output.
     """

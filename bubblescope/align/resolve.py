@@ -80,10 +80,10 @@ def _conflict(timelines: Timelines, plan: Plan, options: Options, *, told: bool)
 def _untold(count: int | None, timelines: Timelines) -> tuple[Finding, ...]:
     if count is None:
         return ()
-    wrap = recorder(next(iter(timelines.values())).source).wrap
+    remedy = recorder(next(iter(timelines.values())).source).name_stages
     message = (
         f"a rank holds several chunks, it seems {count}, and nothing tells which forward belongs to which: "
-        f"schedule and micro-batches stay unknown; name the work with {wrap}('PP:<stage>F<i>')"
+        f"schedule and micro-batches stay unknown; {remedy}"
     )
     return (Finding("untold-chunks", "warning", message),)
 

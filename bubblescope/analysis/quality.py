@@ -58,6 +58,7 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding]) -> Q
     """
     job = found.job
     findings = [f for timeline in job.timelines.values() for f in timeline.findings]
+    findings = list(dict.fromkeys(findings))  # what is said of a file that holds several ranks is said once
     findings += [*job.findings, *found.findings, *doubtful]
     noticed = [
         _missing(job, unseen),

@@ -11,47 +11,55 @@ __all__ = ["Recorder", "recorder"]
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """How a profiler is told to record more.
+    """How a recording is made to say more.
 
     Attributes:
-        wrap: the context manager of Python that names a range.
+        name_work: a sentence on what tells forwards and backwards beyond doubt.
+        name_stages: how actions are made to name their stage.
         operators: how the operators of the host are recorded, which tell forwards from backwards.
         both_sides: how both launches and kernels are recorded.
-        steps: how steps are marked without a range of one's own, if there is a way.
+        mark_steps: how to say where steps begin.
     """
 
-    wrap: str
+    name_work: str
+    name_stages: str
     operators: str
     both_sides: str
-    steps: str = ""
-
-    @property
-    def name_work(self) -> str:
-        """A sentence on what tells forwards and backwards beyond doubt."""
-        return (
-            f"Wrap the work of the training script in {self.wrap}('PP:<stage>F<micro-batch>') and "
-            f"'PP:<stage>B<micro-batch>', or {self.operators}"
-        )
-
-    @property
-    def mark_steps(self) -> str:
-        """How to say where steps begin."""
-        return f"{self.steps}wrap each step in {self.wrap}('ProfilerStep#<n>')"
+    mark_steps: str
 
 
-_TORCH = Recorder(
+def _profiler(wrap: str, operators: str, both_sides: str, steps: str = "") -> Recorder:
+    """A profiler in which `wrap` is the context manager that names a range; `steps` marks steps without one, if any."""
+    return Recorder(
+        name_work=f"Wrap the work of the training script in {wrap}('PP:<stage>F<micro-batch>') and "
+        f"'PP:<stage>B<micro-batch>', or {operators}",
+        name_stages=f"name the work with {wrap}('PP:<stage>F<i>')",
+        operators=operators,
+        both_sides=both_sides,
+        mark_steps=f"{steps}wrap each step in {wrap}('ProfilerStep#<n>')",
+    )
+
+
+_TORCH = _profiler(
     wrap="torch.profiler.record_function",
     operators="let torch.profiler.profile record ProfilerActivity.CPU beside CUDA",
     both_sides="record ProfilerActivity.CPU and .CUDA",
     steps="call profiler.step() after each, or ",
 )
-_NSYS = Recorder(
+_NSYS = _profiler(
     wrap="torch.cuda.nvtx.range",
     operators="run it under torch.autograd.profiler.emit_nvtx(); record with nsys profile --trace=cuda,nvtx",
     both_sides="record with nsys profile --trace=cuda,nvtx, and let the recording end before the program does",
+)
+_TIMELINE = Recorder(
+    name_work="Write a slice for each forward and backward, with its stage and its micro-batch",
+    name_stages="write the stage of each action (column or argument stage, or chunk)",
+    operators="write slices of backwards, too",
+    both_sides="write slices of the work itself",
+    mark_steps="write the number of the step with each action (column or argument step)",
 )
 
 
 def recorder(source: Source) -> Recorder:
     """The profiler that a trace comes from."""
-    return _NSYS if source.format == "nsys" else _TORCH
+    return {"nsys": _NSYS, "timeline": _TIMELINE, "table": _TIMELINE}.get(source.format, _TORCH)

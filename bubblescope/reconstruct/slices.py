@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,8 @@ def reconstruct_slices(slices: RankSlices, rank: int) -> RankTimeline:
 def _in_order(slices: RankSlices) -> RankSlices:
     """The same rows in time order."""
     ordered = {
-        name: block.take(np.lexsort((block.end, block.start))) for name, block in zip(_BLOCKS, slices.blocks, strict=True)
+        name: block.take(np.lexsort((block.end, block.start)))
+        for name, block in zip(_BLOCKS, slices.blocks, strict=True)
     }
     return dataclasses.replace(slices, **ordered)  # type: ignore[arg-type]
 
@@ -70,7 +72,7 @@ def _with_steps(slices: RankSlices) -> tuple[RankSlices, tuple[Finding, ...]]:
 
     What tells no step among others that do goes with the actions beside it.
     """
-    actions, findings = slices.actions, ()
+    actions, findings = slices.actions, tuple[Finding, ...]()
     if not np.any(actions.step >= 0):
         cuts = _cuts(slices)
         actions = actions.replace(step=np.searchsorted(cuts, actions.start, "right"))
@@ -82,7 +84,7 @@ def _with_steps(slices: RankSlices) -> tuple[RankSlices, tuple[Finding, ...]]:
     near = np.where(
         m.direction == Messages.RECV, actions.step[awaiting] if len(actions) else NONE, _beside(actions, m.start)
     )
-    filled = {"actions": actions, "messages": m.replace(step=np.where(m.step >= 0, m.step, near))}
+    filled: dict[str, Any] = {"actions": actions, "messages": m.replace(step=np.where(m.step >= 0, m.step, near))}
     for name in ("collectives", "optimizer", "extents"):
         block = getattr(slices, name)
         filled[name] = block.replace(step=np.where(block.step >= 0, block.step, _beside(actions, block.start)))
@@ -106,8 +108,7 @@ def _cuts(slices: RankSlices) -> Times:
 
 def _assumed(slices: RankSlices) -> tuple[Finding, ...]:
     message = (
-        "nothing tells where steps begin, so the recording is taken as one step; "
-        f"{recorder(slices.source).mark_steps}"
+        f"nothing tells where steps begin, so the recording is taken as one step; {recorder(slices.source).mark_steps}"
     )
     return (Finding("steps-assumed", "warning", message, slices.source.path),)
 
@@ -220,5 +221,8 @@ def _by_step(mine: Ints, step: Ints, acting: Ints, acted_in: Ints) -> list[tuple
     """Rows of messages and of actions of one step, where there are as many; both are in time order."""
     steps = np.arange(int(max(step[mine].max(initial=-1), acted_in[acting].max(initial=-1))) + 2)
     mine, acting = mine[np.argsort(step[mine], kind="stable")], acting[np.argsort(acted_in[acting], kind="stable")]
-    parts = np.split(mine, np.searchsorted(step[mine], steps)), np.split(acting, np.searchsorted(acted_in[acting], steps))
+    parts = (
+        np.split(mine, np.searchsorted(step[mine], steps)),
+        np.split(acting, np.searchsorted(acted_in[acting], steps)),
+    )
     return [(a, b) for a, b in zip(*parts, strict=True) if len(a) == len(b) > 0]

@@ -47,7 +47,7 @@ LATE = json.dumps({"other": "x" * 200_000, "traceEvents": [EVENT]}).encode()
         (b'[{"a": 1}]', "foreign", "JSON, but a list of objects that are no trace events"),
         (b"hello, this is no trace", "foreign", "text"),
         (gzip.compress(b"hello"), "foreign", "a gzip of text"),
-        (b"PAR1....", "foreign", "a Parquet file"),
+        (b"PAR1....", "foreign", "a damaged Parquet file"),
         (b"PK\x03\x04", "foreign", "a ZIP archive"),
         (lzma.compress(KINETO), "foreign", "XZ-compressed data"),
         (bz2.compress(KINETO), "foreign", "bzip2-compressed data"),

@@ -210,7 +210,7 @@ class _Collector:
 
 def _arguments(args: dict[str, Any]) -> dict[str, int]:
     """The numbers among the arguments that we know, by field."""
-    told = {}
+    told: dict[str, int] = {}
     for key, given in args.items():
         field = field_of(key)
         number = _number(given, LIMITS[field]) if field in _ARGUMENTS else UNKNOWN
@@ -232,7 +232,9 @@ def _rows(columns: Columns, meanings: Sequence[Meaning]) -> Rows:
         name: np.array([getattr(each, name) for each in meanings] or [0])[said]
         for name in ("role", "kind", "direction", "call", "stage", "microbatch", "slice")
     }
-    either = {name: np.where(columns[name] >= 0, columns[name], by_name[name]) for name in ("stage", "microbatch", "slice")}
+    either = {
+        name: np.where(columns[name] >= 0, columns[name], by_name[name]) for name in ("stage", "microbatch", "slice")
+    }
     return Rows(
         start=columns["start"],
         end=columns["end"],

@@ -11,8 +11,8 @@ from bubblescope.ingest.timelines.words import alias_rank, field_of
 __all__ = ["HINT", "IDS", "Column", "Layout", "layout"]
 
 HINT = (
-    "Name the columns rank (or stage), kind, start_us and end_us (or duration_us), and step, stage and microbatch where "
-    "they are known; docs/timelines.md has an example."
+    "Name the columns rank (or stage), kind, start_us and end_us (or duration_us), and step, stage and microbatch "
+    "where they are known; docs/timelines.md has an example."
 )
 IDS = ("rank", "pp", "dp", "tp", "stage", "chunk", "step", "microbatch", "slice", "peer")
 _TIMES = ("start", "end", "duration")

@@ -58,7 +58,9 @@ def _chunk(block: Sequence[Sequence[str]], found: Layout) -> dict[str, Any]:
     chunk: dict[str, Any] = {}
     for field, column in found.columns.items():
         values = [row[column.index] if column.index < len(row) else "" for row in block]
-        chunk[field] = values if field == "kind" else times(values, column.scale) if column.scale else ids(values, field)
+        chunk[field] = (
+            values if field == "kind" else times(values, column.scale) if column.scale else ids(values, field)
+        )
     return chunk
 
 

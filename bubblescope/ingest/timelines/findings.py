@@ -37,4 +37,6 @@ class Ignored:
         shown = [f"{name[:_LONGEST]!r} ({count})" for name, count in self._counts.most_common(_NAMED)]
         more = ", ..." if len(self._counts) > _NAMED else ""
         message = f"{self._counts.total() + self._more} slices are no part of the pipeline by their names: "
-        return [Finding("ignored-slices", "info", f"{message}{', '.join(shown)}{more}; they count as idle time", str(path))]
+        return [
+            Finding("ignored-slices", "info", f"{message}{', '.join(shown)}{more}; they count as idle time", str(path))
+        ]

@@ -44,7 +44,9 @@ def header(path: Path) -> Layout | None:
 
 
 def _layout(schema: Any) -> Layout:
-    return layout(schema.names, {field.name: _UNITS[field.type.unit] for field in schema if hasattr(field.type, "unit")})
+    return layout(
+        schema.names, {field.name: _UNITS[field.type.unit] for field in schema if hasattr(field.type, "unit")}
+    )
 
 
 def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices]:
@@ -79,7 +81,9 @@ def _values(column: Any, about: Column) -> Any:
         column = column.cast("int64")
     whole = kinds.is_integer(column.type) and not kinds.is_uint64(column.type)
     if not about.scale:
-        missing = kept(column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), about.field) if whole else None
+        missing = (
+            kept(column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), about.field) if whole else None
+        )
         return ids(column.to_pylist(), about.field) if missing is None else missing
     if whole:
         return _whole(column.fill_null(np.iinfo(column.type.to_pandas_dtype()).min), about.scale, column.is_null())

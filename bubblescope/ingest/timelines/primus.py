@@ -90,7 +90,7 @@ def _step(path: Path, key: str, text: bytes, at: int) -> tuple[ActionSlices, Sli
         )
     ]
     total = _nanos([step.total])
-    return ActionSlices.concat(parts), Slices([0], np.maximum(total, 0), [int(key)])
+    return ActionSlices.concat(parts), Slices(np.zeros(1, np.int64), np.maximum(total, 0), np.array([int(key)]))
 
 
 def _actions(path: Path, key: str, kind: Kind, starts: Sequence[float], ends: Sequence[float]) -> ActionSlices:

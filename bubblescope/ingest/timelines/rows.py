@@ -123,7 +123,9 @@ def _identity(
 def _lost(path: str, count: int) -> list[Finding]:
     if not count:
         return []
-    message = f"{count} slices tell neither rank nor stage, or no step where every step counts from 0; they are left out"
+    message = (
+        f"{count} slices tell neither rank nor stage, or no step where every step counts from 0; they are left out"
+    )
     return [Finding("unusable-rows", "warning", message, path)]
 
 
@@ -143,10 +145,13 @@ def _ranks(rows: Rows, lanes: Sequence[tuple[str, str]]) -> tuple[Ints, dict[int
 
 
 def _megatron(pp: Ints, dp: Ints, tp: Ints) -> Ints:
-    """Ranks by Megatron's order: tensor-parallel ranks are neighbours, stages far apart (megatron/core/parallel_state.py)."""
+    """Ranks in Megatron's order: tensor-parallel ranks are neighbours, stages far apart.
+
+    Megatron-LM, megatron/core/parallel_state.py. Numbers that no job has are damage: UNKNOWN.
+    """
     width, depth = (max(int(axis.max(initial=0)) + 1, 1) for axis in (tp, dp))
     rank: Ints = (pp.astype(np.int64) * depth + np.maximum(dp, 0)) * width + np.maximum(tp, 0)
-    return np.where(pp >= 0, rank, UNKNOWN)
+    return np.where((pp >= 0) & (rank < MOST_RANKS), rank, UNKNOWN)
 
 
 def _coordinates(rows: Rows, rank: Ints) -> dict[int, tuple[Coordinate, ...]]:

@@ -110,7 +110,9 @@ class Collector:
         }
         told = {field: chunk[field] for field in IDS if field in chunk}
         for field in ("stage", "microbatch", "slice"):
-            told[field] = np.where(told.get(field, by_name[field]) >= 0, told.get(field, by_name[field]), by_name[field])
+            told[field] = np.where(
+                told.get(field, by_name[field]) >= 0, told.get(field, by_name[field]), by_name[field]
+            )
         named = {name: by_name[name][good] for name in ("kind", "direction", "call")}
         columns = {field: column[good] for field, column in told.items()}
         self._parts.append(Rows(start[good], (start + np.where(good, length, 0))[good], role[good], **columns, **named))

@@ -170,9 +170,9 @@ def meaning(name: str) -> Meaning:
 
 @cache
 def _word(word: str) -> Meaning | None:
-    for pattern, kind in _KINDS:
+    for pattern, acted in _KINDS:
         if re.fullmatch(pattern, word):
-            return Meaning(Role.ACTION, kind=int(kind))
+            return Meaning(Role.ACTION, kind=int(acted))
     for pattern, direction, kind in _MESSAGES:
         if re.fullmatch(pattern, word):
             return Meaning(Role.MESSAGE, kind=int(kind), direction=direction)
