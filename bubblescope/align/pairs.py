@@ -17,7 +17,7 @@ from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.job import Job, Match
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["UNKNOWN", "Pairing", "makers", "matches", "pair", "produced"]
+__all__ = ["NONE", "UNKNOWN", "Pairing", "makers", "matches", "pair", "produced"]
 
 NONE = -1
 UNKNOWN = np.iinfo(np.int64).min
@@ -28,11 +28,16 @@ Key = tuple[int, int, int, int, Action]  # pipeline, lane, step, direction-free:
 
 @dataclass(frozen=True, eq=False)
 class Pairing(Columns):
-    """For each message of a rank the action at this end (row of `Actions`), and start and end of the other half."""
+    """For each message of a rank the action at this end (row of `Actions`), and start and end of the other half.
+
+    `partner` and `row` are the rank of the other half and its row there, -1 where it is not known.
+    """
 
     action: Ints = column(np.int32)
     other: Times = column(np.int64)
     other_end: Times = column(np.int64)
+    partner: Ints = column(np.int32, absent=NONE)
+    row: Ints = column(np.int32, absent=NONE)
 
 
 def pair(job: Job) -> dict[int, Pairing]:
@@ -46,7 +51,7 @@ def _timed(job: Job, match: Match) -> Pairing:
         here = match.partner == rank
         halves = job.timelines[rank].messages.take(match.row[here])
         other[:, here] = halves.start, halves.end
-    return Pairing(match.action, other[0], other[1])
+    return Pairing(match.action, other[0], other[1], match.partner, match.row)
 
 
 def matches(job: Job) -> dict[int, Match]:

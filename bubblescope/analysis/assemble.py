@@ -11,6 +11,7 @@ from bubblescope.analysis.causes import LIMIT, Reasons, reasons
 from bubblescope.analysis.doubts import doubts
 from bubblescope.analysis.partition import Window
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
+from bubblescope.analysis.slow_links import slow_links
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
 from bubblescope.analysis.study import Study, study
 from bubblescope.model import report
@@ -49,6 +50,7 @@ def assemble(job: Job, options: Options) -> report.Report:
         stages=stage_rows,
         ranks=rank_rows(found),
         communication=communication.communication(found.views, found.used),
+        links=slow_links(found),
         imbalance=stages.imbalance(found.steps, stage_rows),
         worst_bubbles=worst_bubbles(found, origin),
         findings=(),
