@@ -233,6 +233,7 @@ SECTIONS = {
     "Rank": "## `ranks[]`",
     "Outside": "## `ranks[]`",
     "Communication": "## `communication[]`",
+    "Link": "## `links[]`",
     "Imbalance": "## `imbalance`",
     "Straggler": "## `imbalance`",
     "WorstBubble": "## `worst_bubbles[]`",

@@ -46,6 +46,8 @@ def _rows(report: Report) -> Iterator[Row]:
         yield from _rank(rank)
     for call in report.communication:
         yield from _fields("communication", f"{call.group}/{call.op}", call)
+    for link in report.links:
+        yield from _fields("link", f"{link.source}>{link.target}/{link.direction or ''}", link)
     yield from _fields("imbalance", "", report.imbalance)
     for step in report.steps:
         yield from _fields("step", str(step.step), step, skip="step")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from bubblescope.model.report import Bubble, Proposal, Report
+from bubblescope.model.report import Bubble, Link, Proposal, Report
 from bubblescope.model.trace import Finding
 from bubblescope.report import wording as words
 
@@ -33,6 +33,7 @@ SOURCES = {
 }
 _MOST_FINDINGS = 3
 _MOST_WARNINGS = 5
+_MOST_LINKS = 2
 _UNEXPLAINED = 0.05  # the residual beyond which docs/definitions.md calls the causes untrusted
 
 
@@ -45,6 +46,7 @@ def facts(report: Report) -> tuple[Fact, ...]:
         ("Theory", _theory(report)),
         ("Balance", _balance(report)),
         ("Replicas", _replicas(report)),
+        ("Slow links", _slow_links(report)),
         ("Clocks", _clocks(report)),
     ]
     return tuple((name, text) for name, text in found if text)
@@ -166,6 +168,22 @@ def _replicas(report: Report) -> str:
         f"{len(report.pipelines)} pipelines, bubble {words.percent(least)} (pipeline {best}) "
         f"to {words.percent(most)} (pipeline {worst})"
     )
+
+
+def _slow_links(report: Report) -> str:
+    """The links that take surely longer than their peers, the worst first; most evidence is that of the first."""
+    slow = [link for link in report.links if link.slow]
+    if not slow:
+        return ""
+    named = [_link(link) for link in slow[:_MOST_LINKS]]
+    named += [f"… and {len(slow) - _MOST_LINKS} more"] if len(slow) > _MOST_LINKS else []
+    return f"{', '.join(named)} ({slow[0].evidence})"
+
+
+def _link(link: Link) -> str:
+    times = "" if link.ratio is None else f" takes {words.ratio(link.ratio)} times its peers"
+    way = "" if link.direction is None else f", {link.direction}"
+    return f"rank {link.source} to {link.target}{way}{times}"
 
 
 def _clocks(report: Report) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from bubblescope.model.report import Communication, Report, Stage, WorstBubble
+from bubblescope.model.report import Report, Stage, WorstBubble
 from bubblescope.report import wording as words
 from bubblescope.report.alike import RankGroup, group_ranks
 from bubblescope.report.cause_tables import PHASES, causes, where
@@ -114,19 +114,25 @@ def _communication(report: Report) -> Table | None:
         return None
     lines = sorted(report.communication, key=lambda line: (-line.exposed_ns, -line.total_ns))[:_MOST_CALLS]
     times = _together([[line.total_ns, line.exposed_ns, line.wait_ns, line.transfer_ns] for line in lines])
+    columns = [
+        ("group", [line.group for line in lines]),
+        ("call", [line.op for line in lines]),
+        ("calls", [words.amount(line.calls) for line in lines]),
+        *zip(("total", "exposed", "wait", "transfer"), times, strict=True),
+        ("bytes", [words.size(line.bytes) for line in lines]),
+    ]
+    known = any(line.bus_bandwidth is not None for line in lines)
+    columns += [("bus bw", [words.bandwidth(line.bus_bandwidth) for line in lines])] if known else []
     return Table(
         title="Communication",
-        denominator="ms, mean a rank and step; exposed = no compute meanwhile; total = wait + transfer",
-        align="llrrrrrr",
-        headers=("group", "call", "calls", "total", "exposed", "wait", "transfer", "bytes"),
-        rows=tuple(_call(line, cells) for line, cells in zip(lines, zip(*times, strict=True), strict=True)),
+        denominator="ms, mean a rank and step; exposed = no compute meanwhile; total = wait + transfer"
+        + ("; bus bandwidth of the transfer" if known else ""),
+        align="ll" + "r" * (len(columns) - 2),
+        headers=tuple(name for name, _ in columns),
+        rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
         more=_more(len(report.communication) - len(lines), "kinds of call", "--json"),
         detail=True,
     )
-
-
-def _call(line: Communication, times: tuple[str, ...]) -> tuple[str, ...]:
-    return (line.group, line.op, words.amount(line.calls), *times, words.size(line.bytes))
 
 
 def _worst(report: Report) -> Table | None:

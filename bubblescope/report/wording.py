@@ -13,6 +13,7 @@ __all__ = [
     "ABSENT",
     "action",
     "amount",
+    "bandwidth",
     "bare_points",
     "both_ways",
     "cause_words",
@@ -106,6 +107,11 @@ def size(count: float | None) -> str:
         if count >= scale:
             return f"{count / scale:.1f} {unit}"
     return f"{count:.0f} B"
+
+
+def bandwidth(value: float | None) -> str:
+    """Bytes a second in decimal units."""
+    return ABSENT if value is None else f"{size(value)}/s"
 
 
 def amount(value: float) -> str:

@@ -29,7 +29,7 @@ def simulated(job: emit.Job, *, noise: float = 0.0, size: int = BYTES, on_gpu: b
         size: bytes of a message, -1 for unknown.
         on_gpu: whether kernels tell the times.
     """
-    dice = random.Random(job.seed)
+    dice = random.Random(job.seed)  # noqa: S311 - no secret
     rows = {rank: ([], [], [], []) for rank in range(job.world)}
     for number, step in enumerate(simulate(job)):
         for replica, run in enumerate(step.runs):
@@ -46,7 +46,7 @@ def simulated(job: emit.Job, *, noise: float = 0.0, size: int = BYTES, on_gpu: b
                     ((ends[0], t.sent, t.producer), (ends[1], t.received, t.consumer))
                 ):
                     rows[rank][2].append((posted, over, number, way, ends[1 - way], size, _ids(action)))
-    built = {rank: _timeline(job, rank, *mine, on_gpu=on_gpu) for rank, mine in rows.items()}
+    built = {rank: _timeline(job, rank, mine, on_gpu=on_gpu) for rank, mine in rows.items()}
     lines = tuple(tuple((job.rank(pp, d, 0),) for pp in range(job.p)) for d in range(job.d))
     plan = Plan(world_size=job.world, pp=job.p, tp=1, dp=job.d, cp=None, ep=None, source="test", pipelines=lines)
     placement: dict[int, set[int]] = {}
@@ -64,11 +64,11 @@ def _ids(action) -> tuple[int, int, int, int]:
     return int(action.kind), action.stage, action.microbatch, action.slice
 
 
-def _timeline(job: emit.Job, rank: int, steps, actions, messages, optimizer, *, on_gpu: bool) -> RankTimeline:
+def _timeline(job: emit.Job, rank: int, rows, *, on_gpu: bool) -> RankTimeline:
     host = f"node{rank // job.ranks_a_host}"
-    actions, messages = sorted(actions), sorted(messages)
-    start, end, *ids = np.array(actions, np.int64).T
-    named = np.array([(*row[:6], *row[6]) for row in messages], np.int64).T
+    steps, actions, messages, optimizer = rows
+    start, end, *ids = np.array(sorted(actions), np.int64).T
+    named = np.array([(*row[:6], *row[6]) for row in sorted(messages)], np.int64).T
     return RankTimeline(
         rank=rank,
         source=SOURCE,

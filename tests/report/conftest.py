@@ -16,6 +16,7 @@ from bubblescope.model.report import (
     Imbalance,
     Input,
     Layout,
+    Link,
     Outside,
     Pipeline,
     Proposal,
@@ -46,6 +47,25 @@ def an_input(rank: int, path: str | None = None, device: str = "NVIDIA H100 80GB
         rank=rank,
         rank_source="metadata",
         device=device,
+    )
+
+
+def a_link(source, target, ratio, *, slow=False):
+    """What one rank sends to another in forwards."""
+    limits = "median surely over 1.1 ms, of its peers under 0.52 ms; slower in 4 of 4 steps"
+    return Link(
+        source=source,
+        target=target,
+        direction="forward",
+        messages=32,
+        untold=3,
+        bytes=8_388_608,
+        transfer_ns=round(500_000 * ratio),
+        wait_ns=20_000,
+        bandwidth=8_388_608e9 / (500_000 * ratio),
+        ratio=ratio,
+        slow=slow,
+        evidence=limits if slow else "no more than 1.2 times its peers",
     )
 
 
@@ -196,8 +216,12 @@ def one_f_one_b() -> Report:
                 wait_ns=13_700_000,
                 transfer_ns=800_000,
                 bytes=201_326_592,
+                group_size=2,
+                algorithm_bandwidth=2.5e11,
+                bus_bandwidth=2.5e11,
             ),
         ),
+        links=(a_link(2, 3, 1.04), a_link(0, 1, 0.98)),
         imbalance=Imbalance(stage_ratio=1.0004, slowest_stage=3, replica_ratio=None, stragglers=()),
         worst_bubbles=(
             WorstBubble(
@@ -257,8 +281,12 @@ def no_pipeline() -> Report:
                 wait_ns=20_000_000,
                 transfer_ns=100_000_000,
                 bytes=2_800_000_000,
+                group_size=2,
+                algorithm_bandwidth=2.8e10,
+                bus_bandwidth=2.8e10,
             ),
         ),
+        links=(),
         imbalance=Imbalance(stage_ratio=None, slowest_stage=None, replica_ratio=1.03, stragglers=()),
         worst_bubbles=(),
     )
@@ -371,6 +399,9 @@ def imbalanced() -> Report:
                 wait_ns=4 * MS,
                 transfer_ns=5 * MS,
                 bytes=805_306_368,
+                group_size=2,
+                algorithm_bandwidth=1.61e11,
+                bus_bandwidth=8.05e10,
             ),
             Communication(
                 group="tp",
@@ -381,8 +412,12 @@ def imbalanced() -> Report:
                 wait_ns=None,
                 transfer_ns=None,
                 bytes=None,
+                group_size=None,
+                algorithm_bandwidth=None,
+                bus_bandwidth=None,
             ),
         ),
+        links=(a_link(4, 6, 2.31, slow=True), *base.links),
         imbalance=Imbalance(
             stage_ratio=1.296,
             slowest_stage=2,
