@@ -46,7 +46,7 @@ def facts(report: Report) -> tuple[Fact, ...]:
         ("Theory", _theory(report)),
         ("Balance", _balance(report)),
         ("Replicas", _replicas(report)),
-        ("Slow links", _slow_links(report)),
+        ("Links", _slow_links(report)),
         ("Clocks", _clocks(report)),
     ]
     return tuple((name, text) for name, text in found if text)
@@ -171,19 +171,15 @@ def _replicas(report: Report) -> str:
 
 
 def _slow_links(report: Report) -> str:
-    """The links that take surely longer than their peers, the worst first; most evidence is that of the first."""
-    slow = [link for link in report.links if link.slow]
-    if not slow:
-        return ""
-    named = [_link(link) for link in slow[:_MOST_LINKS]]
-    named += [f"… and {len(slow) - _MOST_LINKS} more"] if len(slow) > _MOST_LINKS else []
-    return f"{', '.join(named)} ({slow[0].evidence})"
+    """The links that are surely slower than their peers, the worst first."""
+    slow = [_link(link) for link in report.links if link.slow]
+    named = [*slow[:_MOST_LINKS], *([f"… and {len(slow) - _MOST_LINKS} more"] if len(slow) > _MOST_LINKS else [])]
+    return f"slower than {'its' if len(slow) == 1 else 'their'} peers: {', '.join(named)}" if named else ""
 
 
 def _link(link: Link) -> str:
-    times = "" if link.ratio is None else f" takes {words.ratio(link.ratio)} times its peers"
-    way = "" if link.direction is None else f", {link.direction}"
-    return f"rank {link.source} to {link.target}{way}{times}"
+    way = "" if link.direction is None else f" {link.direction}"
+    return f"rank {link.source} to {link.target}{way}" + (f" ({words.ratio(link.ratio)} times)" if link.ratio else "")
 
 
 def _clocks(report: Report) -> str:

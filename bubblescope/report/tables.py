@@ -121,12 +121,11 @@ def _communication(report: Report) -> Table | None:
         *zip(("total", "exposed", "wait", "transfer"), times, strict=True),
         ("bytes", [words.size(line.bytes) for line in lines]),
     ]
-    known = any(line.bus_bandwidth is not None for line in lines)
-    columns += [("bus bw", [words.bandwidth(line.bus_bandwidth) for line in lines])] if known else []
+    if any(line.bus_bandwidth is not None for line in lines):
+        columns.append(("bus bw", [words.bandwidth(line.bus_bandwidth) for line in lines]))
     return Table(
         title="Communication",
-        denominator="ms, mean a rank and step; exposed = no compute meanwhile; total = wait + transfer"
-        + ("; bus bandwidth of the transfer" if known else ""),
+        denominator="ms, mean a rank and step; exposed = no compute meanwhile; total = wait + transfer",
         align="ll" + "r" * (len(columns) - 2),
         headers=tuple(name for name, _ in columns),
         rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
