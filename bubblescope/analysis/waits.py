@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bubblescope.align.pairs import UNKNOWN
 from bubblescope.analysis.means import means
+from bubblescope.analysis.moving import begun
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import RankStep
@@ -89,11 +90,7 @@ def _inputs(view: RankView, step: RankStep, before: Times) -> tuple[Lengths, Len
     at = np.searchsorted(step.rows, pairing.action[rows])
     transfer, posted, arrived = np.full((3, len(step.rows)), np.nan)
     start, end = messages.start[rows], messages.end[rows]
-    begun = np.maximum(start, pairing.other[rows])
-    if not view.timeline.on_gpu:
-        # Without kernels a receive ends when its rank asks for it: what it took while the rank was busy is not known.
-        begun = np.maximum(begun, before[at])
-    transfer[at] = (end - begun).clip(0)
+    transfer[at] = (end - begun(view, rows, before[at])[0]).clip(0)
     posted[at] = start - before[at]
     arrived[at] = end - before[at]
     return transfer, posted, arrived
