@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 
 from bubblescope._version import __version__
 from bubblescope.analysis import communication, missing, quality, stages
+from bubblescope.analysis.balance import imbalance
 from bubblescope.analysis.causes import LIMIT, Reasons, reasons
 from bubblescope.analysis.doubts import doubts
 from bubblescope.analysis.partition import Window
@@ -51,7 +52,7 @@ def assemble(job: Job, options: Options) -> report.Report:
         ranks=rank_rows(found),
         communication=communication.communication(found.views, found.used),
         links=slow_links(found),
-        imbalance=stages.imbalance(found.steps, stage_rows),
+        imbalance=imbalance(found, stage_rows),
         worst_bubbles=worst_bubbles(found, origin),
         findings=(),
     )

@@ -18,10 +18,10 @@ from bubblescope.analysis.moving import told
 from bubblescope.analysis.ranks import RankView
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.groups import serves
-from bubblescope.model.report import Communication, Group
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import CommArgs
+from bubblescope.model.traffic import Communication, Group
 
 __all__ = ["communication", "unpaired"]
 

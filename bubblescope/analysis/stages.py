@@ -1,11 +1,11 @@
-"""What each stage costs, how long its ranks stand idle in each phase, and how unevenly work is spread."""
+"""What each stage costs, and how long its ranks stand idle in each phase."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import fmean, median_low
+from statistics import fmean
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bubblescope.model import report
 from bubblescope.model.actions import Kind
 from bubblescope.model.job import Job
 
-__all__ = ["holders", "imbalance", "phase_of", "phase_times", "phases", "stages"]
+__all__ = ["holders", "phase_of", "phase_times", "phases", "stages"]
 
 
 def phases(step: RankStep, window: Window) -> tuple[int, int, int]:
@@ -112,29 +112,3 @@ def _stage(stage: int, chunk: int, ranks: tuple[int, ...], sums: _Sums) -> repor
         steady_ns=steady,
         cooldown_ns=cooldown,
     )
-
-
-def imbalance(steps: Sequence[PipelineStep], found: Sequence[report.Stage]) -> report.Imbalance:
-    """The heaviest stage against the mean stage, the heaviest replica against the lower median of its stage."""
-    if not found:
-        return report.Imbalance(stage_ratio=None, slowest_stage=None, replica_ratio=None, stragglers=())
-    slowest = max(found, key=lambda stage: stage.work_ns)
-    mean = fmean(stage.work_ns for stage in found)
-    return report.Imbalance(
-        stage_ratio=slowest.work_ns / mean if mean else None,
-        slowest_stage=slowest.stage,
-        replica_ratio=_replica_ratio(steps),
-        stragglers=(),
-    )
-
-
-def _replica_ratio(steps: Sequence[PipelineStep]) -> float | None:
-    by_replica: dict[tuple[int, int], list[float]] = {}
-    for step in steps:
-        for position, useful in step.useful_by_position.items():
-            by_replica.setdefault((position, step.pipeline), []).append(useful)
-    by_position: dict[int, list[float]] = {}
-    for (position, _), lengths in by_replica.items():
-        by_position.setdefault(position, []).append(fmean(lengths))
-    ratios = [max(means) / median_low(means) for means in by_position.values() if len(means) > 1 and median_low(means)]
-    return max(ratios, default=None)

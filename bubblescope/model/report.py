@@ -12,12 +12,15 @@ from typing import Literal
 
 from bubblescope.model.sums import check
 from bubblescope.model.trace import Finding, RankSource
+from bubblescope.model.traffic import Communication, Link
+from bubblescope.model.unevenness import DataLength, Imbalance, Pause, Pauses, SlowMicrobatch, StageLoad, Straggler
 
 __all__ = [
     "Bubble",
     "Cause",
     "Clock",
     "Communication",
+    "DataLength",
     "Departure",
     "Guess",
     "Imbalance",
@@ -25,6 +28,8 @@ __all__ = [
     "Layout",
     "Link",
     "Outside",
+    "Pause",
+    "Pauses",
     "PhaseCauses",
     "Pipeline",
     "PositionCauses",
@@ -33,7 +38,9 @@ __all__ = [
     "Rank",
     "Report",
     "Schedule",
+    "SlowMicrobatch",
     "Stage",
+    "StageLoad",
     "StageRanks",
     "Step",
     "Straggler",
@@ -41,7 +48,6 @@ __all__ = [
     "WorstBubble",
 ]
 
-Group = Literal["pp", "tp", "dp", "cp", "ep", "other"]
 Phase = Literal["warmup", "steady", "cooldown"]
 
 
@@ -273,67 +279,6 @@ class Rank:
     other_ns: int
     bubble: float | None
     outside: Outside
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Communication:
-    """Calls of one kind in one group, mean a rank and step; wait and transfer add up to total.
-
-    Bandwidths are bytes a second, over the calls whose bytes and transfer are known.
-    """
-
-    group: Group
-    op: str
-    calls: float
-    total_ns: int
-    exposed_ns: int
-    wait_ns: int | None
-    transfer_ns: int | None
-    bytes: int | None
-    group_size: int | None
-    algorithm_bandwidth: float | None
-    bus_bandwidth: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """The messages of one direction from one rank to another; `ratio` and `slow` compare them with other links.
-
-    `messages` and `untold` count over the used steps, the latter those of which nothing tells when they moved;
-    times and bytes are those of the median message, `bandwidth` is bytes a second.
-    """
-
-    source: int
-    target: int
-    direction: Literal["forward", "backward"] | None
-    messages: int
-    untold: int
-    bytes: int | None
-    transfer_ns: int | None
-    wait_ns: int | None
-    bandwidth: float | None
-    ratio: float | None
-    slow: bool
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Straggler:
-    """A rank slower than the other replicas of its stage."""
-
-    rank: int
-    slowdown: float
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imbalance:
-    """How unevenly the work is spread over stages and over replicas of a stage."""
-
-    stage_ratio: float | None
-    slowest_stage: int | None
-    replica_ratio: float | None
-    stragglers: tuple[Straggler, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
