@@ -15,6 +15,7 @@ from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.slow_links import slow_links
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
 from bubblescope.analysis.study import Study, study
+from bubblescope.analysis.variation import split
 from bubblescope.model import report
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
@@ -31,7 +32,8 @@ def assemble(job: Job, options: Options) -> report.Report:
     stage_rows = stages.stages(job, found.steps)
     per_step = _per_step(found)
     measured = fmean(per_step) if per_step else None
-    why = reasons(found, measured, found.theory.formula, options.attribution)
+    variation = split(found.whole) if found.whole and not job.untold_chunks else None
+    why = reasons(found, measured, variation, options.attribution)
     return report.Report(
         tool=report.Tool(name="bubblescope", version=__version__),
         inputs=_inputs(job),
@@ -52,7 +54,7 @@ def assemble(job: Job, options: Options) -> report.Report:
         ranks=rank_rows(found),
         communication=communication.communication(found.views, found.used),
         links=slow_links(found),
-        imbalance=imbalance(found, stage_rows),
+        imbalance=imbalance(found, stage_rows, variation),
         worst_bubbles=worst_bubbles(found, origin),
         findings=(),
     )

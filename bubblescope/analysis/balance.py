@@ -12,7 +12,7 @@ from bubblescope.analysis.pauses import pauses_of_host
 from bubblescope.analysis.slowdowns import slowdowns
 from bubblescope.analysis.stragglers import replica_ratio, stragglers
 from bubblescope.analysis.study import Study
-from bubblescope.analysis.variation import SlowMicrobatch, Variation, split
+from bubblescope.analysis.variation import SlowMicrobatch, Variation
 from bubblescope.model import report
 
 __all__ = ["imbalance"]
@@ -21,7 +21,7 @@ _WORST = 5
 """How many slow micro-batches and pauses are listed."""
 
 
-def imbalance(found: Study, stages: Sequence[report.Stage]) -> report.Imbalance:
+def imbalance(found: Study, stages: Sequence[report.Stage], variation: Variation | None) -> report.Imbalance:
     """All of it; nothing where no stage was seen."""
     if not stages:
         return _NOTHING
@@ -30,7 +30,6 @@ def imbalance(found: Study, stages: Sequence[report.Stage]) -> report.Imbalance:
     mean = fmean(stage.work_ns for stage in stages)
     whole = [] if found.job.untold_chunks else found.whole
     costs = slowdowns(whole, found.job.last_stage, slowest.stage)
-    variation = split(whole) if whole else None
     return report.Imbalance(
         stage_ratio=slowest.work_ns / mean if mean else None,
         slowest_stage=slowest.stage,

@@ -34,11 +34,13 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from bubblescope.analysis.cause_parts import Parts, parts_of
+from bubblescope.analysis.means import by_step
 from bubblescope.analysis.pipeline import PipelineStep
-from bubblescope.analysis.profiles import Profiles
-from bubblescope.analysis.rerun import TROUBLES, Rerun
+from bubblescope.analysis.rerun import TROUBLES, Rerun, mean_idle
 from bubblescope.analysis.stages import phase_times
 from bubblescope.analysis.study import Study
+from bubblescope.analysis.variation import Variation
 from bubblescope.model import report
 from bubblescope.model.options import Attribution
 from bubblescope.schedules.replay import Deadlock
@@ -66,7 +68,7 @@ class Reasons:
     steps: Mapping[int, dict[str, float]] = field(default_factory=dict)
 
 
-def reasons(found: Study, measured: float | None, formula: float | None, how: Attribution) -> Reasons:
+def reasons(found: Study, measured: float | None, variation: Variation | None, how: Attribution) -> Reasons:
     """The causes, means over the used steps and their pipelines.
 
     None where a stage is unseen, where nothing tells a rank's chunks apart, and where the order deadlocks.
@@ -74,20 +76,23 @@ def reasons(found: Study, measured: float | None, formula: float | None, how: At
     `points` of the structural part are the formula, those of the others their share times 1 - formula, so that
     all but the structural part add up to measured - formula; the residual takes what rounding leaves.
     """
-    if measured is None or not found.whole or found.job.untold_chunks:
+    if measured is None or variation is None:
         return Reasons()
-    profiles = Profiles.of(found.whole)
+    formula = found.theory.formula
     try:
-        told = [_told(Rerun.of(found, step, profiles), step, how) for step in found.whole]
+        reruns = [Rerun.of(found, step, variation.profiles) for step in found.whole]
+        told = [_told(rerun, step, how) for rerun, step in zip(reruns, found.whole, strict=True)]
     except Deadlock:
         return Reasons()
-    spent = _by_step(found.whole, [parts.spent for parts in told])
-    shares = _by_step(found.whole, [parts.spent / parts.window for parts in told])
+    spent = by_step(found.whole, [parts.spent for parts in told])
+    shares = by_step(found.whole, [parts.spent / parts.window for parts in told])
     scale = 1.0 if formula is None else 1 - formula
-    idle = _idle(shares)
-    causes = _causes(_idle(spent).mean(axis=0), idle.mean(axis=0), measured, formula, _errors(idle * scale))
+    idle = mean_idle(shares)
+    causes = _causes(mean_idle(spent).mean(axis=0), idle.mean(axis=0), measured, formula, _errors(idle * scale))
     if how == "shapley":
-        causes = _bracketed(causes, _by_step(found.whole, [parts.bracket for parts in told]).mean(axis=0) * scale)
+        causes = _bracketed(causes, by_step(found.whole, [parts.bracket for parts in told]).mean(axis=0) * scale)
+    else:
+        causes = _parted(causes, parts_of(found, reruns, variation), scale)
     whole = shares.mean(axis=0)
     return Reasons(
         causes=causes,
@@ -121,7 +126,7 @@ def _told(rerun: Rerun, step: PipelineStep, how: Attribution) -> _Told:
     bracket = np.zeros((len(TROUBLES), 2))
     if how == "shapley":
         pairs = [(times(frozenset({name})) - bare, full - times(frozenset(TROUBLES) - {name})) for name in TROUBLES]
-        bracket = _idle(np.array(pairs)) / step.window.length
+        bracket = mean_idle(np.array(pairs)) / step.window.length
     return _Told(np.stack([bare, *costs, _stood(step) - full]), step.window.length, bracket)
 
 
@@ -153,20 +158,6 @@ def _stood(step: PipelineStep) -> Lengths:
     return np.stack([np.mean(rows, axis=0) for _, rows in sorted(of.items())], axis=1)
 
 
-def _idle(times: Lengths) -> Lengths:
-    """Length less useful time over all phases, the mean of the positions: (..., 2, p, 3) to (...)."""
-    result: Lengths = (times[..., 0, :, :] - times[..., 1, :, :]).sum(axis=-1).mean(axis=-1)
-    return result
-
-
-def _by_step(steps: Sequence[PipelineStep], values: Sequence[Lengths]) -> Lengths:
-    """Means over the pipelines of each step, in the order of the steps: the measured bubble is their mean."""
-    of: dict[int, list[Lengths]] = {}
-    for step, value in zip(steps, values, strict=True):
-        of.setdefault(step.step, []).append(value)
-    return np.array([np.mean(rows, axis=0) for rows in of.values()])
-
-
 def _causes(
     lengths: Lengths, shares: Lengths, measured: float, formula: float | None, errors: Sequence[float | None]
 ) -> tuple[report.Cause, ...]:
@@ -196,6 +187,25 @@ def _bracketed(causes: Sequence[report.Cause], bracket: Lengths) -> tuple[report
     found = dict(zip(TROUBLES, bracket.tolist(), strict=True))
     return tuple(
         replace(c, alone=found[c.cause][0], removed=found[c.cause][1]) if c.cause in found else c for c in causes
+    )
+
+
+def _parted(causes: Sequence[report.Cause], parts: Parts, scale: float) -> tuple[report.Cause, ...]:
+    """The causes with the parts that some of them have."""
+
+    def part(name: str, lengths: Lengths, shares: Lengths) -> report.CausePart:
+        share = float(shares.mean())
+        return report.CausePart(
+            part=name,
+            ns=round(float(lengths.mean())),
+            share=share,
+            points=share * scale,
+            error=_errors(shares[:, None] * scale)[0],
+        )
+
+    return tuple(
+        replace(cause, parts=tuple(part(name, *values) for name, values in parts.get(cause.cause, {}).items()))
+        for cause in causes
     )
 
 

@@ -42,7 +42,7 @@ def loads(steps: Sequence[PipelineStep]) -> Loads:
             same = [np.full(len(a), key) for key in (line[step.pipeline], at, number[step.step])]
             parts.append(np.array([*same, a.stage, a.microbatch, a.kind != Kind.F, mine.durations / sharing[at]]))
     rows = np.concatenate(parts, axis=1)
-    pipeline, place, of_step, stage, microbatch, backward = rows[:6].astype(np.int64)
+    pipeline, place, of_step, stage, microbatch, backward = rows[:6].astype(np.int64).clip(0)
     by_place = _summed(rows[6], pipeline, place, of_step, microbatch, backward)
     by_stage = _summed(rows[6], pipeline, stage, of_step, microbatch, backward)
     return Loads(tuple(pipelines), tuple(numbers), by_place, by_stage)

@@ -26,7 +26,7 @@ from bubblescope.analysis.waits import waits
 from bubblescope.model.actions import Action, Kind
 from bubblescope.schedules.replay import NO_DELAYS, Course, Deadlock, Delays
 
-__all__ = ["TROUBLES", "Rerun"]
+__all__ = ["TROUBLES", "Rerun", "mean_idle"]
 
 TROUBLES = ("imbalance", "straggler", "jitter", "p2p", "host")
 _FACTORS = TROUBLES[:3]
@@ -77,12 +77,23 @@ class Rerun:
 
     def times(self, troubles: Collection[str]) -> Lengths:
         """Nanoseconds of each position in warm-up, steady state and cool-down: how long, how much useful; (2, p, 3)."""
+        delays, late = self.wire if "p2p" in troubles else NO_DELAYS, "host" in troubles
         useful = self.durations(troubles)
-        delays = self.wire if "p2p" in troubles else NO_DELAYS
-        late = "host" in troubles
-        start, end = self.course.run(
-            (useful + self.inside if late else useful).tolist(), replace(delays, host=self.host) if late else delays
-        )
+        inside, delays = (self.inside, replace(delays, host=self.host)) if late else (np.zeros_like(useful), delays)
+        return self._run(useful, inside, delays)
+
+    def of_lengths(self, lengths: Mapping[Action, float]) -> Lengths:
+        """The same of actions that take so long, with no other trouble."""
+        useful = np.array([lengths[action] for action in self.course.actions])
+        return self._run(useful, np.zeros_like(useful), NO_DELAYS)
+
+    def of_lateness(self, late: Mapping[Action, float]) -> Lengths:
+        """The same with all troubles but the host's, and before actions the host so late."""
+        useful = self.durations(_FACTORS)
+        return self._run(useful, np.zeros_like(useful), replace(self.wire, host=late))
+
+    def _run(self, useful: Lengths, inside: Lengths, delays: Delays) -> Lengths:
+        start, end = self.course.run((useful + inside).tolist(), delays)
         return _by_phase(self.course, np.array(start), np.array(end), useful)
 
 
@@ -116,3 +127,9 @@ def _by_phase(course: Course, start: Lengths, end: Lengths, useful: Lengths) -> 
     phase = (start >= warm[position]).astype(int) + (start >= cool[position])
     work = np.bincount(3 * position + phase, useful, minlength=3 * count).reshape(count, 3)
     return np.stack([np.stack([warm, cool - warm, length - cool], axis=1), work])
+
+
+def mean_idle(times: Lengths) -> Lengths:
+    """Length less useful time over all phases, the mean of the positions: (..., 2, p, 3) to (...)."""
+    result: Lengths = (times[..., 0, :, :] - times[..., 1, :, :]).sum(axis=-1).mean(axis=-1)
+    return result

@@ -62,7 +62,7 @@ def _slowdowns(steps: Sequence[PipelineStep], last_stage: int, slowest: int | No
 
     own = [length(step, lambda _: False) for step in steps]
     time, best = _time(steps, own), _time(steps, [length(step, lambda _: True) for step in steps])
-    if time - best < _LITTLE * best:
+    if time - best <= _LITTLE * best:
         return Slowdowns(time / best if best else None, None, None)
     stage = _time(steps, [length(step, lambda action: action.stage == slowest) for step in steps])
     rank = _time(steps, [without_worst(step, length) for step, length in zip(steps, own, strict=True)])

@@ -18,6 +18,7 @@ from bubblescope.model.unevenness import DataLength, Imbalance, Pause, Pauses, S
 __all__ = [
     "Bubble",
     "Cause",
+    "CausePart",
     "Clock",
     "Communication",
     "DataLength",
@@ -167,6 +168,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CausePart:
+    """A part of a cause; the parts add up to it. Of jitter `data`, `pauses`, `rest`, of host `pauses` and `rest`."""
+
+    part: str
+    ns: int
+    share: float
+    points: float
+    error: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """A part of the measured bubble: time, share of the window, percentage points / 100.
 
@@ -181,6 +193,7 @@ class Cause:
     error: float | None = None
     alone: float | None = None
     removed: float | None = None
+    parts: tuple[CausePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

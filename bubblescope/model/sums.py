@@ -45,6 +45,9 @@ def _of_bubble(report: Report) -> Iterator[Sum]:
     yield bubble.measured, [cause.points for cause in bubble.causes], "points of the causes"
     if bubble.gap is not None:
         yield bubble.gap, [cause.points for cause in bubble.causes[1:]], "points of all causes but the structural"
+    for cause in bubble.causes:
+        if cause.parts:
+            yield cause.points, [part.points for part in cause.parts], f"parts of {cause.cause}"
     at = bubble.by_position
     yield bubble.measured, [row.bubble / len(at) for row in at], "mean of the positions"
     yield bubble.measured, [row.bubble for row in bubble.by_phase], "phases"
