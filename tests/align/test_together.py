@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblescope.align.together import whole_collectives
+from bubblescope.align.together import exchanges, whole_collectives
 from tests.analysis.jobs import call, rank, steps
 
 
@@ -88,3 +90,41 @@ def test_members_are_those_of_the_group(groups):
     assert len(set(used)) == len(used)
     counts = {g: {ranks[r].count(g) for r in g} for mine in ranks for g in mine}
     assert len(found) == sum(min(count) for count in counts.values() if len(count) == 1)
+
+
+def test_sends_and_receives_are_no_collectives():
+    """Round a ring nobody waits for all; two that share a kernel are together."""
+    for op in ("send", "recv"):
+        assert whole(*[made(PAIR, op=op)] * 2) == []
+    assert whole(*[made((0, 1, 2), op="send_recv")] * 3) == []
+    assert whole(*[made("ring", op="send_recv")] * 2) == []
+    assert whole(*[made(PAIR, op="send_recv")] * 2) == [[(0, 0), (1, 0)]]
+
+
+def sending(*ends, group=""):
+    """A send for each (source, target), and the receives of the same, by rank."""
+    by_rank = {rank: [] for pair in ends for rank in pair}
+    for source, target in ends:
+        for op, me, other in (("send", source, {"dst": target}), ("recv", target, {"src": source})):
+            made_ = call("cp", 0, 5, op=op, group=group)
+            by_rank[me].append(made_._replace(args=dataclasses.replace(made_.args, **other)))
+    return {r: rank(r, calls=calls, steps=steps(1)) for r, calls in sorted(by_rank.items())}
+
+
+def test_the_kth_send_meets_the_kth_receive():
+    """Of the same two ranks, in the same direction."""
+    built = sending((0, 1), (1, 0), (0, 1))
+    assert sorted(map(sorted, exchanges(built))) == [[(0, 0), (1, 0)], [(0, 1), (1, 1)], [(0, 2), (1, 2)]]
+
+
+def test_a_send_without_its_receive_meets_none():
+    """Nobody recorded rank 1, or it lacks one of two receives."""
+    built = sending((0, 1), (0, 1))
+    assert list(exchanges({0: built[0]})) == []
+    assert list(exchanges({0: built[0], 1: sending((0, 1))[1]})) == []
+
+
+def test_peers_that_nobody_names_meet_none():
+    """Both ranks send and receive, but to whom is not said."""
+    calls = [call("cp", 0, 5, op=op, ranks=PAIR) for op in ("send", "recv")]
+    assert list(exchanges({r: rank(r, calls=calls, steps=steps(1)) for r in PAIR})) == []
