@@ -57,6 +57,12 @@ def _sample(request):
     return TRUTH[request.param], analyze([str(SAMPLES / request.param)]).report
 
 
+def test_no_link_is_slow(sample):
+    """All ranks of a recording ran on one host."""
+    assert sample[1].links
+    assert not [link for link in sample[1].links if link.slow]
+
+
 def test_schedule_and_shape_are_recognised(sample):
     """Every sample's schedule, p, m and v are found with certainty."""
     (name, p, m, v, _, _), report = sample
