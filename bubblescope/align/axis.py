@@ -39,13 +39,13 @@ def laid_out(timelines: Mapping[int, RankTimeline]) -> dict[int, RankTimeline]:
 
 
 def _placed(timeline: RankTimeline, origin: Mapping[int, int]) -> RankTimeline:
-    """The timeline with each step moved to its origin; an instant is of the last step that has begun by then."""
+    """The timeline with each step moved to its origin; what lies behind the end of a step is of the next one."""
     steps = timeline.steps
     ended = np.append(np.iinfo(np.int64).min, steps.end[:-1])
     shift = np.array([origin[number] for number in steps.number.tolist()], np.int64) - steps.start
 
     def move(times: Times) -> Times:
-        found: Times = times + shift[np.searchsorted(ended, times, "right") - 1]
+        found: Times = times + shift[(np.searchsorted(ended, times, "left") - 1).clip(0)]
         return found
 
     return timeline.moved(move)

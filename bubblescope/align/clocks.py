@@ -208,7 +208,8 @@ def _placed(timelines: Mapping[int, RankTimeline], clocks: _Clocks, links: Links
     at = _bounds(clocks, links, near).at
     first, last = (int(at.min()), int(at.max())) if len(at) else (0, 0)
     middle = first + (last - first) // 2
-    ends = _edges(_ends(clocks, links, near), member, middle)
+    still = all(timelines[rank].restarts for rank in clocks.ranks[member[clocks.number] >= 0].tolist())
+    ends = _edges(_ends(clocks, links, near), member, middle, still=still)
     wrong = np.zeros(len(links), dtype=np.bool_)
     wrong[links.together] = odd(ends)
     extent = [first, last]
@@ -217,19 +218,23 @@ def _placed(timelines: Mapping[int, RankTimeline], clocks: _Clocks, links: Links
         if member[clock] >= 0 and len(steps):
             extent += [int(steps.start.min() + near[clock]), int(steps.end.max() + near[clock])]
     lines = settle(
-        _edges(_bounds(clocks, links.take(~wrong), near), member, middle),
+        _edges(_bounds(clocks, links.take(~wrong), near), member, middle, still=still),
         ends.take(~wrong[links.together]),
         start=(clocks.start - near)[group.clocks].astype(np.float64),
-        half=float(max(middle - min(extent), max(extent) - middle)),
+        half=0.0 if still else float(max(middle - min(extent), max(extent) - middle)),
     )
     deciding = links.take(links.together) if lines.coincident else links
     collective = np.count_nonzero(deciding.both & deciding.together)
     return _Placed(group, middle, lines, "collectives" if 2 * collective > len(deciding) else "p2p")
 
 
-def _edges(bounds: _Bounds, member: Ints, middle: int) -> Edges:
-    """The bounds by the places of their clocks in the group, at moments that count from its middle."""
-    moments, *values = (of.astype(np.float64) for of in (bounds.at - middle, bounds.value, bounds.lasted))
+def _edges(bounds: _Bounds, member: Ints, middle: int, *, still: bool) -> Edges:
+    """The bounds by the places of their clocks in the group, at moments that count from its middle.
+
+    Clocks that begin anew with each step do not drift apart: for these all moments are one (`still`).
+    """
+    at = np.zeros_like(bounds.at) if still else bounds.at - middle
+    moments, *values = (of.astype(np.float64) for of in (at, bounds.value, bounds.lasted))
     return Edges(member[bounds.source], member[bounds.target], moments, *values)
 
 

@@ -65,8 +65,9 @@ def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
         return None
     hits = list(_hits(seen, p, min(counts)))
     several = [hit for hit in hits if hit.chunked]
-    if not several:
-        return None
+    silent = not any(len(timeline.messages) for timeline in line.values())
+    if not several or (silent and len(several) < len(hits)):
+        return None  # where no message can contradict it, one stage a rank is the plain reading
     first = several[0]
     alone = all(hit.orders == first.orders for hit in hits)
     # Without links the orders of one schedule can differ in nothing that shows: then it is the usual one.
@@ -78,7 +79,7 @@ def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
 
 def _usual(timeline: RankTimeline) -> _Seen:
     a, m = timeline.actions, timeline.messages
-    linked = timeline.reconstruction != "kernels"
+    linked = timeline.reconstruction not in {"kernels", "table"}  # there micro-batches are counted, kind by kind
     steps: Counter[_Shown] = Counter()
     messages: Counter[tuple[int, int, int]] = Counter()
     for k in range(len(timeline.steps)):
@@ -91,7 +92,7 @@ def _usual(timeline: RankTimeline) -> _Seen:
         early = int(np.sum(after < backward[0])) if len(backward) else len(after)
         messages[early, len(after), int(np.sum(mine.direction == Messages.RECV))] += 1
     shown = max(steps, key=lambda step: (steps[step], len(step)), default=())
-    clear = not np.any(m.direction == Messages.EITHER)
+    clear = len(m) > 0 and not np.any(m.direction == Messages.EITHER)
     forwards = sum(kind == Kind.F for kind, _ in shown)
     return _Seen(shown, linked, forwards, messages.most_common(1)[0][0] if messages and clear else None)
 

@@ -132,7 +132,7 @@ def _steps(slices: RankSlices) -> tuple[Steps, Times]:
         order = np.argsort(first, kind="stable")
         return Steps(first[order], last[order], numbers[order]), np.zeros(len(numbers), np.int64)
     early = np.minimum(first, 0)
-    ended = np.cumsum(np.maximum(last, 0) - early)
+    ended = np.cumsum(np.maximum(last, 0) - early + 1)  # a nanosecond apart, so that no instant is of two steps
     shift = np.append(0, ended[:-1])[: len(numbers)] - early
     return Steps(shift, shift + np.maximum(last, 0), numbers), shift
 
