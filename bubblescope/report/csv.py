@@ -12,7 +12,7 @@ import dataclasses
 import io
 from collections.abc import Iterator
 
-from bubblescope.model.report import Rank, Report
+from bubblescope.model.report import Imbalance, Rank, Report
 from bubblescope.report.wording import visible
 
 __all__ = ["HEADER", "render"]
@@ -48,9 +48,20 @@ def _rows(report: Report) -> Iterator[Row]:
         yield from _fields("communication", f"{call.group}/{call.op}", call)
     for link in report.links:
         yield from _fields("link", f"{link.source}>{link.target}/{link.direction or ''}", link)
-    yield from _fields("imbalance", "", report.imbalance)
+    yield from _imbalance(report.imbalance)
     for step in report.steps:
         yield from _fields("step", str(step.step), step, skip="step")
+
+
+def _imbalance(imbalance: Imbalance) -> Iterator[Row]:
+    yield from _fields("imbalance", "", imbalance)
+    for load in imbalance.stages:
+        yield from _fields("load", str(load.stage), load, skip="stage")
+    for straggler in imbalance.stragglers:
+        yield from _fields("straggler", str(straggler.rank), straggler, skip="rank")
+    for name, part in (("data_length", imbalance.data_length), ("pauses", imbalance.pauses)):
+        if part is not None:
+            yield from _fields(name, "", part)
 
 
 def _rank(rank: Rank) -> Iterator[Row]:

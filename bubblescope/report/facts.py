@@ -6,6 +6,7 @@ from collections import Counter
 
 from bubblescope.model.report import Bubble, Link, Proposal, Report
 from bubblescope.model.trace import Finding
+from bubblescope.report import uneven
 from bubblescope.report import wording as words
 
 __all__ = ["Fact", "facts", "findings", "warnings"]
@@ -45,6 +46,9 @@ def facts(report: Report) -> tuple[Fact, ...]:
         ("Steps", _steps(report)),
         ("Theory", _theory(report)),
         ("Balance", _balance(report)),
+        ("Slow ranks", uneven.slow_ranks(report)),
+        ("Micro-batches", uneven.microbatches(report)),
+        ("Pauses", uneven.pauses(report)),
         ("Replicas", _replicas(report)),
         ("Links", _slow_links(report)),
         ("Clocks", _clocks(report)),
@@ -142,21 +146,10 @@ def _theory(report: Report) -> str:
 
 
 def _balance(report: Report) -> str:
-    imbalance = report.imbalance
-    parts = []
-    if imbalance.stage_ratio is not None:
-        who = "the slowest stage" if imbalance.slowest_stage is None else f"stage {imbalance.slowest_stage}"
-        level = words.ratio(imbalance.stage_ratio)
-        seen = "" if report.bubble.measured is not None else "seen "
-        parts.append(
-            f"{seen}stages equally heavy" if level == "1.00" else f"{who} works {level} times the mean {seen}stage"
-        )
-    if imbalance.replica_ratio is not None:
-        parts.append(f"replicas differ by up to {words.ratio(imbalance.replica_ratio)} times")
-    slow = [f"rank {straggler.rank} ({words.ratio(straggler.slowdown)} times)" for straggler in imbalance.stragglers]
-    if slow:
-        parts.append(f"slower than its replicas: {', '.join(slow[:3])}{', …' if len(slow) > 3 else ''}")
-    return "; ".join(parts)
+    ratio = report.imbalance.replica_ratio
+    parts = [uneven.heaviest(report)]
+    parts += [] if ratio is None else [f"replicas differ by up to {words.ratio(ratio)} times"]
+    return "; ".join(filter(None, parts))
 
 
 def _replicas(report: Report) -> str:

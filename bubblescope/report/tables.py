@@ -71,7 +71,7 @@ def _ranks(report: Report) -> Table | None:
     if not report.ranks:
         return None
     groups, within = group_ranks(report.ranks, _MOST_ROWS)
-    slow = {straggler.rank for straggler in report.imbalance.stragglers}
+    slow = {rank for straggler in report.imbalance.stragglers for rank in straggler.ranks}
     shown = _farthest(groups, lambda group: group.share("useful"), keep=lambda group: bool(slow & set(group.ranks)))
     piped = report.schedule.name != "none"
     span = "pipeline window" if report.bubble.measured is not None else "seen ranks' span"

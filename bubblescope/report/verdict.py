@@ -105,7 +105,7 @@ def _cause(report: Report, cause: str) -> str:
     if cause == "imbalance" and imbalance.slowest_stage is not None and imbalance.stage_ratio is not None:
         return f"{text}, stage {imbalance.slowest_stage} working {words.ratio(imbalance.stage_ratio)} times the mean"
     if cause == "straggler" and imbalance.stragglers:
-        return f"slow {words.ranks_named([straggler.rank for straggler in imbalance.stragglers])}"
+        return f"slow {words.ranks_named([rank for straggler in imbalance.stragglers for rank in straggler.ranks])}"
     return text
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "bare_points",
     "both_ways",
     "cause_words",
+    "chance",
     "counted",
     "duration",
     "enumerate_words",
@@ -70,6 +71,11 @@ def bare_points(share: float | None) -> str:
 def ratio(value: float | None) -> str:
     """1.3912 -> 1.39."""
     return ABSENT if value is None else f"{value:.2f}"
+
+
+def chance(value: float) -> str:
+    """How likely something is by accident: `p 0.004`, `p below 1e-9`."""
+    return "p below 1e-9" if value < 1e-9 else f"p {value:.1g}"
 
 
 def _unsigned_zero(value: float, digits: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -11,6 +11,7 @@ from bubblescope.model.report import (
     Cause,
     Clock,
     Communication,
+    DataLength,
     Departure,
     Guess,
     Imbalance,
@@ -18,13 +19,17 @@ from bubblescope.model.report import (
     Layout,
     Link,
     Outside,
+    Pause,
+    Pauses,
     Pipeline,
     Proposal,
     Quality,
     Rank,
     Report,
     Schedule,
+    SlowMicrobatch,
     Stage,
+    StageLoad,
     StageRanks,
     Step,
     Straggler,
@@ -222,7 +227,7 @@ def one_f_one_b() -> Report:
             ),
         ),
         links=(a_link(2, 3, 1.04), a_link(0, 1, 0.98)),
-        imbalance=Imbalance(stage_ratio=1.0004, slowest_stage=3, replica_ratio=None, stragglers=()),
+        imbalance=balance(stage_ratio=1.0004, slowest_stage=3),
         worst_bubbles=(
             WorstBubble(
                 rank=3, stage=3, step=2, start_ns=209_382_712, duration_ns=11_900_000, before="3F0", phase="warmup"
@@ -287,7 +292,7 @@ def no_pipeline() -> Report:
             ),
         ),
         links=(),
-        imbalance=Imbalance(stage_ratio=None, slowest_stage=None, replica_ratio=1.03, stragglers=()),
+        imbalance=balance(replica_ratio=1.03),
         worst_bubbles=(),
     )
 
@@ -326,6 +331,27 @@ def missing_ranks() -> Report:
         ),
         communication=(replace(base.communication[0], wait_ns=None, transfer_ns=None, bytes=None),),
         worst_bubbles=base.worst_bubbles[1:],
+    )
+
+
+def balance(**known) -> Imbalance:
+    """What is known of the balance; the rest is not."""
+    lists = dict.fromkeys(("stages", "stragglers", "notes"), ())
+    return Imbalance(**{field.name: None for field in fields(Imbalance)} | lists | known)
+
+
+def straggler(rank: int, slowdown: float) -> Straggler:
+    """A rank that is slow in two steps of two."""
+    return Straggler(
+        rank=rank,
+        ranks=(rank,),
+        slowdown=slowdown,
+        forward=slowdown,
+        backward=slowdown,
+        chance=0.00002,
+        persistent=True,
+        steps=(2, 3),
+        evidence="58 ms against 52 ms",
     )
 
 
@@ -418,11 +444,29 @@ def imbalanced() -> Report:
             ),
         ),
         links=(a_link(4, 6, 2.31, slow=True), *base.links),
-        imbalance=Imbalance(
+        imbalance=balance(
             stage_ratio=1.296,
             slowest_stage=2,
             replica_ratio=1.12,
-            stragglers=(Straggler(rank=5, slowdown=1.115, evidence="58 ms against 52 ms"),),
+            stages=(StageLoad(stage=2, ratio=1.296, chance=1e-12),),
+            stragglers=(straggler(5, 1.115),),
+            data_length=DataLength(
+                found=True,
+                correlation=0.97,
+                chance=3e-5,
+                spread=0.081,
+                persistent=False,
+                count=1,
+                slowest=(SlowMicrobatch(pipeline=0, step=3, microbatch=6, factor=1.42, evidence="p 2e-06"),),
+            ),
+            pauses=Pauses(
+                count=2,
+                share=0.0042,
+                longest=(Pause(rank=1, step=2, action="0F3", ns=12 * MS, host=True),),
+            ),
+            slowdown=1.31,
+            slowest_stage_share=0.93,
+            slowest_rank_share=0.12,
         ),
         findings=(
             Proposal(

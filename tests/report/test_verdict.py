@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bubblescope.model.report import Straggler
 from bubblescope.report.verdict import verdict
+from tests.report.conftest import straggler
 
 
 def test_verdict_names_measured_theory_difference_and_biggest_part(samples):
@@ -27,7 +27,7 @@ def test_stragglers_are_named(samples):
     """Slow ranks are named."""
     report = samples["imbalanced"]
     worst = tuple(replace(c, points=0.2 if c.cause == "straggler" else 0.0) for c in report.bubble.causes)
-    slow = replace(report.imbalance, stragglers=(Straggler(rank=5, slowdown=1.2, evidence=""),))
+    slow = replace(report.imbalance, stragglers=(straggler(5, 1.2),))
     assert "slow rank 5" in verdict(replace(report, bubble=replace(report.bubble, causes=worst), imbalance=slow))
 
 

@@ -1,0 +1,75 @@
+"""Who is slow, and how sure that is: ranks, micro-batches, pauses; nothing where nothing was found."""
+
+from __future__ import annotations
+
+from bubblescope.model.report import Report, Straggler
+from bubblescope.report import wording as words
+
+__all__ = ["heaviest", "microbatches", "pauses", "slow_ranks"]
+
+_MOST = 3
+_SURE = 0.01  # the chance up to which docs/definitions.md calls a difference real
+
+
+def heaviest(report: Report) -> str:
+    """The heaviest stage over the mean; nothing where no stage was seen."""
+    imbalance = report.imbalance
+    if imbalance.stage_ratio is None:
+        return ""
+    who = "the slowest stage" if imbalance.slowest_stage is None else f"stage {imbalance.slowest_stage}"
+    level = words.ratio(imbalance.stage_ratio)
+    seen = "" if report.bubble.measured is not None else "seen "
+    if level == "1.00":
+        return f"{seen}stages equally heavy"
+    return f"{who} works {level} times the mean {seen}stage{_doubt(report)}"
+
+
+def _doubt(report: Report) -> str:
+    """That the heaviest stage may be so by chance."""
+    chances = [stage.chance for stage in report.imbalance.stages if stage.stage == report.imbalance.slowest_stage]
+    unsure = [chance for chance in chances if chance is not None and chance >= _SURE]
+    return f", which may be chance ({words.chance(unsure[0])})" if unsure else ""
+
+
+def slow_ranks(report: Report) -> str:
+    """The stragglers."""
+    slow = report.imbalance.stragglers
+    named = [_straggler(one) for one in slow[:_MOST]]
+    hidden = len(slow) - len(named)
+    return "; ".join([*named, *([f"… and {hidden} more, see --json"] if hidden else [])])
+
+
+def _straggler(one: Straggler) -> str:
+    text = f"{words.ranks_named(one.ranks)} {words.ratio(one.slowdown)} times the replicas of the stage"
+    if one.persistent is not None:
+        text += ", in every step" if one.persistent else f", in {words.counted(len(one.steps), 'step')}"
+    return f"{text} ({words.chance(one.chance)})"
+
+
+def microbatches(report: Report) -> str:
+    """Data length: by how much micro-batches differ, and the longest."""
+    data = report.imbalance.data_length
+    if data is None or not data.found or data.spread is None:
+        return ""
+    text = f"long on every rank: they differ by {words.percent(data.spread)}"
+    if data.correlation is not None and data.chance is not None:
+        agreement = words.ratio(data.correlation)
+        text += f" (forwards and backwards correlate by {agreement}, {words.chance(data.chance)})"
+    if data.slowest:
+        worst = data.slowest[0]
+        text += f"; longest {words.ratio(worst.factor)} times the median (micro-batch {worst.microbatch}"
+        text += f" of step {worst.step})"
+    return text + ("; the same ones in every step" if data.persistent else "")
+
+
+def pauses(report: Report) -> str:
+    """Pauses of forwards."""
+    found = report.imbalance.pauses
+    if found is None or not found.longest:
+        return ""
+    worst = found.longest[0]
+    return (
+        f"{words.counted(found.count, 'forward')} paused and no backward did, as for garbage collection: "
+        f"{words.percent(found.share)} of the ranks' time, longest {words.duration(worst.ns)} "
+        f"(rank {worst.rank}, step {worst.step}, {worst.action})"
+    )
