@@ -51,14 +51,12 @@ def microbatches(report: Report) -> str:
     data = report.imbalance.data_length
     if data is None or not data.found or data.spread is None:
         return ""
-    text = f"long on every rank: they differ by {words.percent(data.spread)}"
+    text = f"micro-batches differ by {words.percent(data.spread)}"
     if data.correlation is not None and data.chance is not None:
-        agreement = words.ratio(data.correlation)
-        text += f" (forwards and backwards correlate by {agreement}, {words.chance(data.chance)})"
+        text += f" (correlation {words.ratio(data.correlation)}, {words.chance(data.chance)})"
     if data.slowest:
         worst = data.slowest[0]
-        text += f"; longest {words.ratio(worst.factor)} times the median (micro-batch {worst.microbatch}"
-        text += f" of step {worst.step})"
+        text += f"; longest {words.ratio(worst.factor)} times ({worst.microbatch} in step {worst.step})"
     return text + ("; the same ones in every step" if data.persistent else "")
 
 
@@ -69,7 +67,7 @@ def pauses(report: Report) -> str:
         return ""
     worst = found.longest[0]
     return (
-        f"{words.counted(found.count, 'forward')} paused and no backward did, as for garbage collection: "
-        f"{words.percent(found.share)} of the ranks' time, longest {words.duration(worst.ns)} "
+        f"{words.counted(found.count, 'forward')}, no backwards: "
+        f"{words.percent(found.share)} of the time, longest {words.duration(worst.ns)} "
         f"(rank {worst.rank}, step {worst.step}, {worst.action})"
     )
