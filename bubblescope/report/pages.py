@@ -22,6 +22,7 @@ class Page:
     """What a page says, in the order in which it is read; `caption` and `legend` stand around the picture."""
 
     headline: str
+    intro: str = ""
     facts: tuple[Fact, ...] = ()
     tables: tuple[Table, ...] = ()
     caption: str = ""
@@ -34,6 +35,7 @@ class Page:
         return replace(
             self,
             headline=change(self.headline),
+            intro=change(self.intro),
             facts=tuple((change(name), change(text)) for name, text in self.facts),
             tables=tuple(table.map(change) for table in self.tables),
             caption=change(self.caption),
@@ -46,6 +48,9 @@ def draw(page: Page, console: Console) -> None:
     """Print a page. Names are never read as markup."""
     page = page.map(visible).map(canvas.alphabet(console))
     console.print(Text(page.headline, style="bold"))
+    if page.intro:
+        console.print()
+        console.print(Text(page.intro))
     if page.facts:
         console.print()
         canvas.print_facts(page.facts, console)
@@ -81,7 +86,7 @@ def markdown(page: Page) -> bytes:
     """The page as GitHub Markdown, the picture as a block of text."""
     page = page.map(visible)
     safe = page.map(escape)
-    blocks = [f"### {safe.headline}", "\n".join(f"- {name}: {text}" for name, text in safe.facts)]
+    blocks = [f"### {safe.headline}", safe.intro, "\n".join(f"- {name}: {text}" for name, text in safe.facts)]
     blocks += [markdown_table(table) for table in safe.tables]
     picture = gantt.draw(page.lanes, canvas.PLAIN_WIDTH)
     if picture.lines:

@@ -1,0 +1,209 @@
+"""What findings about a single recording mean, what they do to the numbers, and what to do."""
+
+from __future__ import annotations
+
+from bubblescope.report.finding_code import Code
+
+__all__ = ["OF_FILES"]
+
+OF_FILES = (
+    Code(
+        name="skipped",
+        severity="info, warning",
+        summary="a file was passed over",
+        meaning=(
+            "a file of a directory is no trace and was passed over; or it is a report of Nsight Systems whose "
+            "export is read. A warning where a report cannot be exported: what it recorded is missing, and the "
+            "command to run is in the message"
+        ),
+        effect="None, if the file is no trace. A report that could not be exported is a rank that is missing.",
+        remedy="Name the traces themselves. Of a report, run the command in the message, where nsys is.",
+        see=(
+            "exported",
+            "missing-ranks",
+        ),
+    ),
+    Code(
+        name="exported",
+        severity="info",
+        summary="a report of Nsight Systems was exported, and the export read",
+        meaning="a report of Nsight Systems was exported; the file that was read in its place is in the message",
+        effect="None.",
+        remedy="Nothing. The export is kept until its report changes.",
+        see=("skipped",),
+    ),
+    Code(
+        name="other-processes",
+        severity="info",
+        summary="events that are not the rank's own were left out",
+        meaning=(
+            "events of other processes (data loaders) or devices are left out; the busiest process is the rank, "
+            "or each that is about as busy where a file may hold several"
+        ),
+        effect="None, if the process named is the training.",
+        remedy="If the wrong process was taken, record the training process alone.",
+        see=("missing-ranks",),
+    ),
+    Code(
+        name="repaired",
+        severity="warning",
+        summary="entries that are no events were left out",
+        meaning="entries of the event list were no events and were left out; the count is in the message",
+        effect="None, unless what they stood for was work.",
+        remedy="Ask what wrote or cut the file. Record again if there are many.",
+        see=(
+            "unpaired-events",
+            "implausible-times",
+        ),
+    ),
+    Code(
+        name="unpaired-events",
+        severity="info, warning",
+        summary="a range lacks its beginning or its end",
+        meaning="a range begins or ends without its other half; info where the recording ended inside it",
+        effect="The range is left out: an action whose label it was may be missing, and its step incomplete.",
+        remedy="Stop the profiler behind a step, not inside one.",
+        see=(
+            "incomplete-steps",
+            "repaired",
+        ),
+    ),
+    Code(
+        name="implausible-times",
+        severity="warning",
+        summary="events whose times cannot be",
+        meaning="a length below 0 was taken as 0; an event without a usable time was left out",
+        effect="Such events have no length or are left out; a few do no harm.",
+        remedy="Update the profiler; record again if there are many.",
+        see=(
+            "repaired",
+            "lost-kernels",
+        ),
+    ),
+    Code(
+        name="implausible-metadata",
+        severity="warning",
+        summary="a rank or a number of ranks that cannot be",
+        meaning="the metadata tell a rank or a number of ranks that cannot be; it counts as not told",
+        effect="The rank is told by something else: environment, label or file name.",
+        remedy="Name the files by rank, rank0.json, or correct what wrote the metadata.",
+        see=("metadata-conflict",),
+    ),
+    Code(
+        name="steps-assumed",
+        severity="warning",
+        summary="nothing tells where steps begin",
+        meaning="nothing tells where steps begin: the recording is taken as one step",
+        effect="degraded: several steps count as one, and their optimizers as bubble.",
+        remedy="Call profiler.step() behind each step, or label the optimizer's step.",
+        see=(
+            "incomplete-steps",
+            "used",
+        ),
+    ),
+    Code(
+        name="backward-unlabelled",
+        severity="warning",
+        summary="labels name forwards only",
+        meaning=(
+            "the labels of a training name forwards only and nothing tells its backwards; its forwards are not read"
+        ),
+        effect="The labels are not used: the rank's actions are told by other means, or not at all.",
+        remedy="Label the backwards too, or read them with --label B=REGEX.",
+        see=(
+            "unmatched-label",
+            "unlabelled",
+        ),
+    ),
+    Code(
+        name="unmatched-label",
+        severity="warning",
+        summary="a pattern of --label matches nothing",
+        meaning="a pattern of --label matches nothing in a file",
+        effect="As if the option were not there, for that file.",
+        remedy="Look at the names of the ranges in the file, and mend the pattern.",
+        see=("backward-unlabelled",),
+    ),
+    Code(
+        name="no-launch",
+        severity="info",
+        summary="kernels without a launch",
+        meaning=(
+            "kernels of an export of Nsight Systems have no launch in it: most were launched before the recording began"
+        ),
+        effect="They are told by when they ran; the first step is mostly incomplete.",
+        remedy="None is needed. To avoid it, let the recording begin before the step does.",
+        see=(
+            "lost-kernels",
+            "lost-events",
+        ),
+    ),
+    Code(
+        name="hidden-kernels",
+        severity="warning",
+        summary="CUDA graphs were recorded as one block each",
+        meaning=(
+            "CUDA graphs were recorded as one block each: their kernels and messages are hidden and count as "
+            "compute; the option that shows them is in the message"
+        ),
+        effect="degraded: waiting in receives inside a graph counts as compute, so that the bubble looks too small.",
+        remedy="Record with nsys profile --cuda-graph-trace=node.",
+        see=(
+            "told-by-kernels",
+            "compute",
+        ),
+    ),
+    Code(
+        name="nccl-payloads",
+        severity="info, warning",
+        summary="sends and receives do not name their peer",
+        meaning=(
+            "sends and receives of NCCL do not name their peer; the flag of the export that brings it is in the "
+            "message. A warning where the layout would have needed it"
+        ),
+        effect="None where process groups or labels tell the layout. Else pairs of messages go by order and counts.",
+        remedy="Export with the flag in the message, from the same report.",
+        see=(
+            "layout-assumed",
+            "unpaired-p2p",
+        ),
+    ),
+    Code(
+        name="lost-events",
+        severity="warning",
+        summary="Nsight Systems says that events may be missing",
+        meaning="Nsight Systems warns that events may be missing from the recording",
+        effect="Lost kernels look like idle time: the bubble may be too large.",
+        remedy="Record less (fewer steps, fewer kinds of event), and look for lost-kernels.",
+        see=(
+            "lost-kernels",
+            "incomplete-steps",
+        ),
+    ),
+    Code(
+        name="unmerged-log",
+        severity="warning",
+        summary="the file of an export was not finished",
+        meaning=(
+            "a log or journal of SQLite lies beside its file: whatever wrote it did not finish, or still writes, "
+            "so that rows may be missing or half written"
+        ),
+        effect="Rows may be missing or half written: actions and whole ranks may lack.",
+        remedy="Export again, with the command in the message.",
+        see=("lost-events",),
+    ),
+    Code(
+        name="lost-kernels",
+        severity="warning",
+        summary="the profiler lost events",
+        meaning=(
+            "more than 0.5 % of the launches have no kernel, or of the kernels no launch: the profiler lost events"
+        ),
+        effect="degraded: lost kernels look like idle time, and the bubble may be too large.",
+        remedy="Record fewer steps, or with less (no stacks, no shapes, no memory).",
+        see=(
+            "lost-events",
+            "incomplete-steps",
+        ),
+    ),
+)
