@@ -12,13 +12,16 @@ __all__ = ["command"]
 @click.command("explain")
 @click.argument("name", metavar="[NAME]", required=False)
 def command(*, name: str | None) -> None:
-    """Explain a schedule: its order, its formulas, and what they cost.
+    """Explain a metric, a cause, a finding or a schedule.
 
-    Without a NAME it lists what can be explained.
+    NAME is a word of the tables, or a key of the JSON report. Without a NAME it lists what can be
+    explained.
 
     \b
     Examples:
-      bubblescope explain 1f1b
+      bubblescope explain gap
+      bubblescope explain causes.imbalance
+      bubblescope explain missing-ranks
       bubblescope explain zb-v
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
     from bubblescope.report import explained  # noqa: PLC0415  rich is not for --help

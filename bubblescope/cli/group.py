@@ -19,7 +19,7 @@ __all__ = ["COMMANDS", "LazyGroup", "root"]
 COMMANDS = {
     "analyze": "Measure the bubble of a training run and tell where it comes from.",
     "simulate": "Simulate a schedule and set it beside its formula.",
-    "explain": "Explain a schedule: its order, its formulas, and what they cost.",
+    "explain": "Explain a metric, a cause, a finding or a schedule.",
     "schema": "Print the JSON Schema of the report that `analyze --json` writes.",
 }
 

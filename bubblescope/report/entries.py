@@ -83,8 +83,8 @@ def normal(spelling: str) -> str:
 
 
 def spellings(entry: Entry) -> frozenset[str]:
-    """All that the entry answers to beside its name, as `normal` leaves it; a key also by its last parts."""
-    paths = [normal(key).split(".") for key in entry.keys]
+    """All that the entry answers to beside its name, as `normal` leaves it; name and keys also by their last parts."""
+    paths = [normal(path).split(".") for path in (entry.name, *entry.keys)]
     tails = (".".join(path[first:]) for path in paths for first in range(len(path)))
     return frozenset({*tails, *map(normal, (*entry.also, *entry.hidden))}) - {normal(entry.name)}
 

@@ -20,7 +20,7 @@ GOLDEN = Path(__file__).parent / "golden"
 UPDATE = os.environ.get("BUBBLESCOPE_UPDATE_GOLDENS")
 
 
-@pytest.mark.parametrize("name", ["1f1b", "looped-bfs"])
+@pytest.mark.parametrize("name", ["1f1b", "looped-bfs", "gap", "imbalance", "missing-ranks", "host"])
 def test_page_is_the_golden_one(bubblescope, name):
     """The page is what was last looked at and found good; nothing is said beside it."""
     seen = bubblescope("explain", name)
@@ -65,11 +65,13 @@ def test_names_are_forgiving(bubblescope):
 
 
 def test_without_a_name_all_are_listed(bubblescope):
-    """Every schedule with its summary, under the heading of its topic."""
+    """Everything with its summary, under the heading of its topic."""
     seen = bubblescope("explain")
     text = " ".join(seen.out.split())
     assert seen.code == 0
-    assert "Schedules" in text
+    for topic in explained.TOPICS:
+        assert topic.title in text
+        assert all(f"{name} {' '.join(summary.split())}" in text for name, summary in topic.names().items())
     assert all(f"{family.name} {' '.join(family.summary.split())}" in text for family in FAMILIES)
 
 
@@ -92,14 +94,39 @@ def test_unknown_names(bubblescope, name, hint):
 
 def test_a_topic_is_one_more_row(bubblescope, monkeypatch):
     """Another kind of thing is explained, listed and found by near names as schedules are."""
-    metrics = Topic(
-        title="Metrics",
-        names=lambda: {"bubble": "idle share of the window"},
-        aliases=lambda: {"d1": "bubble"},
-        page=lambda name: Page(headline=f"{name} is a metric."),
+    advice = Topic(
+        title="Advice",
+        names=lambda: {"more-chunks": "an interleaved schedule"},
+        aliases=lambda: [("a1", "more-chunks")],
+        page=lambda name: Page(headline=f"{name} is advice."),
     )
-    monkeypatch.setattr(explained, "TOPICS", (*explained.TOPICS, metrics))
-    assert bubblescope("explain", "bubble").out == bubblescope("explain", "D1").out == "bubble is a metric.\n"
+    monkeypatch.setattr(explained, "TOPICS", (*explained.TOPICS, advice))
+    assert bubblescope("explain", "more_chunks").out == bubblescope("explain", "A1").out == "more-chunks is advice.\n"
     assert bubblescope("explain", "1f1b").code == 0
-    assert "Metrics" in bubblescope("explain").out
-    assert "did you mean bubble?" in bubblescope("explain", "buble").err
+    assert "Advice" in bubblescope("explain").out
+    assert "did you mean more-chunks" in bubblescope("explain", "more-chunk").err
+
+
+@pytest.mark.parametrize("name", ["gap", "bubble.gap", "GAP"])
+def test_a_key_of_the_report_is_a_name(bubblescope, name):
+    """By itself, at the end of its path, and in any case."""
+    seen = bubblescope("explain", name)
+    assert (seen.code, seen.err) == (0, "")
+    assert seen.out.startswith("gap: measured - formula, ")
+
+
+def test_a_word_with_several_meanings_lists_them(bubblescope):
+    """That is an answer, not an error; each can be asked for by the name listed."""
+    seen = bubblescope("explain", "host")
+    assert (seen.code, seen.err) == (0, "")
+    assert seen.out.startswith("host has several meanings:")
+    for name in ("causes.host", "ranks.host", "outside"):
+        assert f"\n  {name} " in seen.out
+        assert bubblescope("explain", name).out.startswith(f"{name}: ")
+
+
+def test_hostile_names_are_shown_harmless(bubblescope):
+    """A name that is none cannot command the terminal."""
+    seen = bubblescope("explain", "\x1b[31m")
+    assert seen.code == 2
+    assert "\x1b" not in seen.err

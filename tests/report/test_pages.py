@@ -13,6 +13,7 @@ from bubblescope.report.table import Table
 
 PAGE = Page(
     headline="a|b <script> \x1b[31m",
+    intro="p*q",
     facts=(("File", "_x_*.csv"),),
     tables=(Table(title="T", denominator="of [y]", align="lr", headers=("a", "b"), rows=(("–", "1|2"),)),),  # noqa: RUF001
     caption="Picture",
@@ -25,7 +26,7 @@ PAGE = Page(
 def test_names_are_shown_as_they_are():
     """Markup of the terminal library stays text, and what commands a terminal becomes an escape."""
     assert pages.plain(PAGE).decode() == (
-        "a|b <script> \\x1b[31m\n\nFile  _x_*.csv\n\nT  of [y]\n  a    b\n  –  1|2\n\n"  # noqa: RUF001
+        "a|b <script> \\x1b[31m\n\np*q\n\nFile  _x_*.csv\n\nT  of [y]\n  a    b\n  –  1|2\n\n"  # noqa: RUF001
         "Picture\ntime    0\nrank 0 |F0  |\nF forward\n\ncafé …\n"
     )
 
@@ -33,7 +34,7 @@ def test_names_are_shown_as_they_are():
 def test_markdown_escapes_names():
     """No name becomes a construct of Markdown or HTML, and the picture is a block of text."""
     assert pages.markdown(PAGE).decode() == (
-        "### a\\|b &lt;script&gt; \\\\x1b\\[31m\n\n- File: \\_x\\_\\*.csv\n\n**T**: of \\[y\\]\n\n"
+        "### a\\|b &lt;script&gt; \\\\x1b\\[31m\n\np\\*q\n\n- File: \\_x\\_\\*.csv\n\n**T**: of \\[y\\]\n\n"
         "| a | b |\n| :--- | ---: |\n| – | 1\\|2 |\n\n"  # noqa: RUF001
         "**Picture**\n\n```text\ntime    0\nrank 0 |F0  |\n```\n\nF forward\n\ncafé …\n"
     )
