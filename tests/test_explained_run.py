@@ -9,21 +9,24 @@ import pytest
 
 from bubblescope import engine
 from bubblescope.cli import run
+from bubblescope.model.options import Options
 from bubblescope.model.report import Cause, Report
 from bubblescope.report.bubble_pages import BUBBLE
+from bubblescope.report.cause_detail_pages import DETAILS
 from bubblescope.report.cause_pages import CAUSES
 from bubblescope.report.entries import RUN, Entry
 from bubblescope.report.found_pages import FOUND
 from bubblescope.report.stage_pages import STAGES
 from bubblescope.report.time_pages import TIME
 from bubblescope.report.traffic_pages import TRAFFIC
+from bubblescope.report.uneven_pages import UNEVEN
 from bubblescope.schedules.family import Costs, Shape
 from bubblescope.schedules.registry import find
 from bubblescope.schedules.simulate import simulate
 from bubblescope.schedules.times import Times
 from bubblescope.schedules.trial import run as trial
 
-ENTRIES = {entry.name: entry for entry in (*BUBBLE, *CAUSES, *TIME, *STAGES, *TRAFFIC, *FOUND)}
+ENTRIES = {entry.name: entry for entry in (*BUBBLE, *CAUSES, *DETAILS, *TIME, *STAGES, *UNEVEN, *TRAFFIC, *FOUND)}
 MS = 1e6
 
 STATED = "simulate --schedule 1f1b -p 4 -m 8 --forward 10 --backward 20 --comm 1 --imbalance 1,1,1,1.2 --no-picture"
@@ -31,11 +34,11 @@ STATED = "simulate --schedule 1f1b -p 4 -m 8 --forward 10 --backward 20 --comm 1
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory) -> Report:
-    """The report of that run, written as traces and read back."""
+def reports(tmp_path_factory) -> dict[str, Report]:
+    """The reports of that run, written as traces and read back, by how the causes are told."""
     folder = tmp_path_factory.mktemp("run") / "traces"
     assert run([*STATED.split(), "--emit", "kineto", str(folder)]) == 0
-    return engine.analyze([str(folder)]).report
+    return {way: engine.analyze([str(folder)], Options(attribution=way)).report for way in ("ladder", "shapley")}
 
 
 def cause(name: str) -> Callable[[Report], Cause]:
@@ -74,8 +77,22 @@ MEASURED: dict[str, tuple[int, Callable[[Report], float]]] = {
     "total": (-1, lambda r: r.communication[0].total_ns / MS),
     "communication.wait": (-1, lambda r: r.communication[0].wait_ns / MS),
     "communication.transfer": (0, lambda r: r.communication[0].transfer_ns / MS),
+    "imbalance.stages": (-1, lambda r: r.imbalance.stages[3].ratio),
+    "imbalance.slowdown": (-1, lambda r: r.imbalance.slowdown),
+    "slowest_stage_share": (-1, lambda r: r.imbalance.slowest_stage_share),
+    "algorithm_bandwidth": (-1, lambda r: r.communication[0].algorithm_bandwidth / 1e9),
+    "links": (-1, lambda r: r.links[0].bandwidth / 1e9),
+    "by_position": (1, lambda r: r.bubble.by_position[3].points["imbalance"]),
+    "by_phase": (1, lambda r: r.bubble.by_phase[1].bubble),
+    "alone": (-1, lambda r: cause("p2p")(r).alone),
+    "removed": (0, lambda r: cause("imbalance")(r).removed),
+    "attribution": (-1, lambda r: cause("imbalance")(r).ns / MS),
 }
 """For each page with this run the row of its example that is a number of the report, and that number."""
+
+
+SHAPLEY = {"alone", "removed", "attribution"}
+"""Pages about what only `--attribution shapley` tells."""
 
 
 def test_every_example_of_the_run_is_looked_after():
@@ -84,10 +101,12 @@ def test_every_example_of_the_run_is_looked_after():
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_examples_are_what_the_report_says(name, report):
+def test_examples_are_what_the_report_says(name, reports):
     """The value on the page is the one of the report, to its last digit."""
     row, number = MEASURED[name]
-    assert number(report) == pytest.approx(*_stated(ENTRIES[name].example.rows[row][2]))
+    assert number(reports["shapley" if name in SHAPLEY else "ladder"]) == pytest.approx(
+        *_stated(ENTRIES[name].example.rows[row][2])
+    )
 
 
 def _stated(value: str) -> tuple[float, None, float]:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from bubblescope.errors import UsageError
 from bubblescope.report import entries, schedule_pages
 from bubblescope.report.bubble_pages import BUBBLE
+from bubblescope.report.cause_detail_pages import DETAILS
 from bubblescope.report.cause_pages import CAUSES
 from bubblescope.report.entries import Entry, normal
 from bubblescope.report.finding_pages import FINDINGS
@@ -18,6 +19,7 @@ from bubblescope.report.stage_pages import STAGES
 from bubblescope.report.table import Table
 from bubblescope.report.time_pages import TIME
 from bubblescope.report.traffic_pages import TRAFFIC
+from bubblescope.report.uneven_pages import UNEVEN
 
 __all__ = ["TOPICS", "Topic", "contents", "explain"]
 
@@ -52,9 +54,9 @@ def _worded(title: str, told: tuple[Entry, ...]) -> Topic:
 
 TOPICS = (
     _worded("Bubble", BUBBLE),
-    _worded("Causes of the bubble", CAUSES),
+    _worded("Causes of the bubble", CAUSES + DETAILS),
     _worded("Where a rank's time went", TIME),
-    _worded("Stages and balance", STAGES),
+    _worded("Stages and balance", STAGES + UNEVEN),
     _worded("Communication", TRAFFIC),
     _worded("What was found, and how surely", FOUND),
     _worded("Findings about the data", FINDINGS),

@@ -102,6 +102,15 @@ OF_FILES = (
         ),
     ),
     Code(
+        name="counted-microbatches",
+        severity="info",
+        summary="actions of a timeline name no micro-batch",
+        meaning="actions of a timeline name no micro-batch: they are taken to run in the order of their micro-batches",
+        effect="None where they do, as in gpipe and 1f1b. Elsewhere replay and causes are off.",
+        remedy="Write the micro-batch into the timeline.",
+        see=("jitter", "replay"),
+    ),
+    Code(
         name="backward-unlabelled",
         severity="warning",
         summary="labels name forwards only",

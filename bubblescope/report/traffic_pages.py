@@ -9,6 +9,7 @@ __all__ = ["TRAFFIC"]
 _UNIT = "ns, mean a rank and step over the used steps"
 _CALLS = "Communication"
 _SECTION = "communication"
+_NCCL = "nccl-tests, doc/PERFORMANCE.md"
 
 TRAFFIC = (
     Entry(
@@ -68,7 +69,7 @@ TRAFFIC = (
         summary="the time in which such calls run and no compute does",
         text="The part of the communication that is not hidden. Calls that overlap count once.",
         keys=("communication[].exposed_ns",),
-        formula="the union of the calls, less what compute (the optimizer included) hides",
+        formula="the union of a rank's calls of the kind, less what compute (the optimizer included) hides",
         unit=_UNIT,
         example=Example(
             setting="a call from 0 to 10 ms, one from 6 to 14 ms, compute from 8 to 12 ms",
@@ -121,26 +122,93 @@ TRAFFIC = (
         source="ByteDance, arXiv 2505.05713, section 3.2",
     ),
     Entry(
+        name="algorithm_bandwidth",
+        summary="bytes over the time in which they moved",
+        text="How fast such calls get their payload done. What waits moves nothing, and does not count.",
+        keys=("communication[].algorithm_bandwidth",),
+        also=("algbw",),
+        formula="algorithm_bandwidth = S / t",
+        unit="bytes a second, sums over sums of the calls whose bytes and transfer are known",
+        example=Example(
+            setting=RUN,
+            rows=(("S / t", "24 * 4096 * 1024 * 2 / 0.024 / 10 ** 9", "8.4 GB/s"),),
+        ),
+        reading="Divide the bytes of a call by it to know how long the call takes once all are there.",
+        pitfalls="For collectives it falls with the size of the group, whatever the link: see bus_bandwidth.",
+        where="JSON only",
+        see=("bus_bandwidth", "bytes", "communication.transfer"),
+        section="bandwidth",
+        source=_NCCL,
+    ),
+    Entry(
         name="bus_bandwidth",
-        summary="the rate at which a link moved the bytes of such calls",
+        summary="the rate at which links moved the bytes of such calls",
         text=(
             "Bytes over transfer time, times what the algorithm sends for each byte of payload, so that calls of "
             "different kinds and group sizes can be compared with the link."
         ),
-        also=("busbw", "bus bandwidth"),
-        unit="bytes a second",
+        keys=("communication[].bus_bandwidth", "communication[].group_size"),
+        also=("bus bw", "busbw"),
+        formula="bus_bandwidth = S / t times a factor",
+        unit="bytes a second; the factor is 2 (n-1)/n for an all_reduce among n, group_size, and 1 for a message",
         example=Example(
-            setting="an all-reduce of 1 GB among 8 ranks, transfer 10 ms; each byte crosses a link 2 (n-1)/n times",
+            setting="an all_reduce of 1 GB among 8 ranks, transfer 10 ms",
             rows=(
-                ("bytes over time", "1 / 0.010", "100 GB/s"),
+                ("algorithm bandwidth", "1 / 0.010", "100 GB/s"),
                 ("bus bandwidth", "1 / 0.010 * 2 * (8 - 1) / 8", "175 GB/s"),
             ),
         ),
         reading="Compare it with what the link can do: far less says that the call is small, or the link is shared.",
-        pitfalls="Unknown without bytes, and without the start of every member: waiting must be taken off first.",
-        where=_CALLS,
-        see=("bytes", "communication.transfer"),
-        section=_SECTION,
-        source="nccl-tests, doc/PERFORMANCE.md, bus bandwidth",
+        pitfalls="Null without bytes, or without the start of every member: waiting must be taken off first.",
+        where=f"{_CALLS}, column bus bw",
+        see=("algorithm_bandwidth", "bytes", "communication.transfer", "links"),
+        section="bandwidth",
+        source=_NCCL,
+    ),
+    Entry(
+        name="links",
+        summary="the messages of one direction from one rank to another, against those of other links",
+        text=(
+            "For each pair of ranks and direction: how many messages, of how many nothing tells when they moved "
+            "(untold), and of the median message bytes, transfer, wait and bandwidth. slow names the links that are "
+            "surely slower than their peers."
+        ),
+        keys=(
+            "links[].messages",
+            "links[].untold",
+            "links[].bytes",
+            "links[].transfer_ns",
+            "links[].wait_ns",
+            "links[].bandwidth",
+        ),
+        also=("slow links",),
+        formula="A link is what one rank sends to another in one direction, forwards or backwards, in the used steps",
+        unit="counts, bytes, ns and bytes a second; of the median message",
+        example=Example(
+            setting=RUN,
+            rows=(("bandwidth of each link", "4096 * 1024 * 2 / 0.001 / 10 ** 9", "8.4 GB/s"),),
+        ),
+        reading="evidence says why a link is slow, or why not: too few messages, for example.",
+        pitfalls="Part of what a slow link takes may be hidden. What is lost is the cause p2p.",
+        where="JSON; the slow ones in the summary",
+        see=("links.ratio", "p2p", "bus_bandwidth", "communication.transfer"),
+        section="slow-links",
+    ),
+    Entry(
+        name="links.ratio",
+        summary="the transfer of a link's median message over that of its peers",
+        text="Peers are the links of the same direction; between hosts only those between hosts, if there are any.",
+        keys=("links[].ratio",),
+        formula="ratio is the median of the link over that of its peer",
+        unit="a ratio; times are taken per byte if bytes are known; null without peers",
+        example=Example(
+            setting="a link whose median message takes 3.1 ms, at peers whose medians are 1.0, 1.1 and 1.2 ms",
+            rows=(("ratio, over the lower median", "3.1 / 1.1", "2.8"),),
+        ),
+        reading="slow asks for more: surely over 1.2 (at 99 %), and at a price of 1 % of the window or more.",
+        pitfalls="Two links of one direction are compared with each other, a single one with none.",
+        where="JSON",
+        see=("links", "p2p"),
+        section="slow-links",
     ),
 )

@@ -17,6 +17,7 @@ from bubblescope.analysis.quality import DEGRADING
 from bubblescope.errors import UsageError
 from bubblescope.report import pages
 from bubblescope.report.bubble_pages import BUBBLE
+from bubblescope.report.cause_detail_pages import DETAILS
 from bubblescope.report.cause_pages import CAUSES, LADDER
 from bubblescope.report.entries import Entry, normal, page, spellings
 from bubblescope.report.explained import TOPICS, explain
@@ -27,13 +28,15 @@ from bubblescope.report.stage_pages import STAGES
 from bubblescope.report.tables import tables
 from bubblescope.report.time_pages import TIME
 from bubblescope.report.traffic_pages import TRAFFIC
+from bubblescope.report.uneven_pages import UNEVEN
 from tests.test_docs import DEFINITIONS, anchors, finding_codes, section
 
-METRICS = (*BUBBLE, *CAUSES, *TIME, *STAGES, *TRAFFIC, *FOUND)
+METRICS = (*BUBBLE, *CAUSES, *DETAILS, *TIME, *STAGES, *UNEVEN, *TRAFFIC, *FOUND)
 ENTRIES = (*METRICS, *FINDINGS)
 
 UNEXPLAINED = {
-    r".*\b(rank|stage|step|chunk|pipeline|ranks\[\]|stages\[\]|missing_ranks\[\])": "says which one is meant",
+    r".*\b(rank|stage|step|chunk|pipeline|source|target)": "says which one is meant",
+    r".*\b(ranks|stages|missing_ranks)\[\]": "say which ones are meant",
     r"inputs\[\]\.(bytes|events)": "the size of a file",
     r"layout\.(world_size|pp|tp|dp|cp|ep|virtual)": "a degree of the layout, which is the user's own choice",
     r"steps\[\]\.(start|end)_ns": "when a step was",
@@ -41,7 +44,21 @@ UNEXPLAINED = {
 }
 """Numbers without a page, and why: patterns of their place in the report."""
 
-HEADERS = {"rank", "ranks", "stage", "chunk", "step", "phase", "group", "call", "cause", "meaning", "start", "ended by"}
+HEADERS = {
+    "stages or phase",
+    "rank",
+    "ranks",
+    "stage",
+    "chunk",
+    "step",
+    "phase",
+    "group",
+    "call",
+    "cause",
+    "meaning",
+    "start",
+    "ended by",
+}
 """Columns that say which one is meant, or are words themselves."""
 
 
@@ -237,20 +254,21 @@ def test_false_examples_are_found():
 
 
 def test_names_are_unlike():
-    """No two things share a name, and only `bubble` alone, the pipeline's, is the end of another one's path."""
+    """No two things share a name; what one is also called is no name of another, whatever its keys end in."""
     names = [normal(name) for topic in TOPICS for name in topic.names()]
     assert len(names) == len(set(names))
-    taken = {entry.name: set(spellings(entry) & set(names)) for entry in ENTRIES if spellings(entry) & set(names)}
-    assert taken == {"ranks.bubble": {"bubble"}}
+    for entry in ENTRIES:
+        assert not {normal(word) for word in (*entry.also, *entry.hidden)} & (set(names) - {normal(entry.name)})
 
 
 @each(ENTRIES)
 def test_every_spelling_leads_to_the_page(entry):
-    """The name, the aliases and the keys of the report, unless a word means something else as well."""
+    """The name, the aliases and the keys of the report; a word that ends several keys leads to their list."""
     assert explain(entry.name) == page(entry)
     for key in entry.keys:
         assert explain(key) == page(entry)
-    for word in spellings(entry) - {"bubble"}:
+    names = {normal(name) for topic in TOPICS for name in topic.names()}
+    for word in spellings(entry) - names:
         told = explain(word)
         assert told == page(entry) or any(entry.name == row[0] for table in told.tables for row in table.rows)
 
@@ -259,7 +277,9 @@ def test_words_of_the_tables_are_explained(report):
     """Every column of the summary and every cause in it can be asked for as it stands there."""
     shown = tables(report)
     words = {header for table in shown for header in table.headers}
-    words |= {name for table in shown if "cause" in table.headers for row in table.rows for name in row[1].split(", ")}
+    words |= {
+        name for table in shown if table.headers[0] == "cause" for row in table.rows for name in row[0].split(", ")
+    }
     for word in words - HEADERS:
         assert explain(word)
 
@@ -292,8 +312,8 @@ def test_names_are_forgiving(word):
 def test_near_names_are_of_different_things():
     """A slip is answered with what may have been meant, each thing once."""
     with pytest.raises(UsageError) as slip:
-        explain("imbalence")
-    assert slip.value.hint == "did you mean imbalance?"
+        explain("ratio-to-ideel")
+    assert slip.value.hint == "did you mean ratio_to_ideal?"
 
 
 def test_an_entry_without_parts_has_no_empty_lines():
