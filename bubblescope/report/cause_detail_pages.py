@@ -19,7 +19,7 @@ DETAILS = (
             "Percentage points of the measured bubble. The structural part is the formula itself, and the others "
             "share what is left."
         ),
-        keys=("bubble.causes[].points", "steps[].points"),
+        keys=("bubble.causes[].points", "bubble.causes[].parts[].points", "steps[].points"),
         formula="of the structural part the formula, of the others share x (1 - formula)",
         unit="points of the pipeline window, a fraction of 1 in JSON; they add up to measured",
         example=Example(
@@ -41,7 +41,7 @@ DETAILS = (
         name="share",
         summary="the part of the window that a cause takes",
         text="The time of a cause over the window. With ns it is what to use when times are meant.",
-        keys=("bubble.causes[].share",),
+        keys=("bubble.causes[].share", "bubble.causes[].parts[].share"),
         formula="the part of the window; shares add up to measured",
         unit="share of the pipeline window",
         example=Example(
@@ -63,7 +63,7 @@ DETAILS = (
         name="causes.ns",
         summary="the time that a cause adds to a step's window",
         text="The difference of two replays, as time.",
-        keys=("bubble.causes[].ns",),
+        keys=("bubble.causes[].ns", "bubble.causes[].parts[].ns"),
         formula="mean over the used steps and pipelines",
         unit="ns a step",
         example=Example(setting=RUN, rows=(("imbalance, T2 - T1", "378 - 346.5", "31.5 ms"),)),
@@ -77,7 +77,7 @@ DETAILS = (
         name="causes.error",
         summary="the standard error of a cause, from its scatter over the steps",
         text="How far the cause may be off by chance, seen from how much it differs from step to step.",
-        keys=("bubble.causes[].error",),
+        keys=("bubble.causes[].error", "bubble.causes[].parts[].error"),
         also=("standard error", "±"),
         formula="the standard deviation of its per-step values over the root of their number",
         unit="points; null with fewer than two steps, and for the structural part",

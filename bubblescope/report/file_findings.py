@@ -111,6 +111,36 @@ OF_FILES = (
         see=("jitter", "replay"),
     ),
     Code(
+        name="ignored-columns",
+        severity="info",
+        summary="columns of a table that mean nothing here",
+        meaning=("columns of a table that mean nothing here are left aside; the message names the first"),
+        effect="None, unless a column was meant to tell something.",
+        remedy="Name columns as docs/timelines.md lists them.",
+        see=("unusable-rows", "ignored-slices"),
+    ),
+    Code(
+        name="ignored-slices",
+        severity="info",
+        summary="slices of a timeline that are no part of the pipeline by their names",
+        meaning=("slices of a timeline are no part of the pipeline by their names; they count as idle time"),
+        effect="If they are work of forwards or backwards, the bubble is too large by their time.",
+        remedy="Rename what is forward or backward, or state it with --label.",
+        see=("unusable-rows", "unexplained-work"),
+    ),
+    Code(
+        name="unusable-rows",
+        severity="warning",
+        summary="rows or events of a timeline that cannot be used",
+        meaning=(
+            "rows or events of a timeline have no usable time, or tell neither rank nor stage nor step; they are left "
+            "out"
+        ),
+        effect="What they stood for is missing: a few make steps incomplete, many make the bubble too large.",
+        remedy="Mend what writes the timeline; the message names the first row, or says what lacks.",
+        see=("incomplete-steps", "ignored-slices", "repaired"),
+    ),
+    Code(
         name="backward-unlabelled",
         severity="warning",
         summary="labels name forwards only",

@@ -12,6 +12,7 @@ import orjson
 import pytest
 from rich.console import Console
 
+from bubblescope.analysis.cause_parts import HOST, JITTER
 from bubblescope.analysis.causes import CAUSES as CAUSES_FOUND
 from bubblescope.analysis.quality import DEGRADING
 from bubblescope.errors import UsageError
@@ -141,6 +142,14 @@ def test_every_cause_has_a_page(name):
     assert told.headline.startswith((f"{name}: ", f"causes.{name}: "))
     assert explain(f"causes.{name}") == told
     assert explain(name) == told or "several meanings" in explain(name).headline
+
+
+@pytest.mark.parametrize("name", [*(f"jitter.{part}" for part in JITTER), *(f"host.{part}" for part in HOST)])
+def test_every_part_of_a_cause_has_a_page(name):
+    """Under the name of its cause, and listed where the part alone is asked for."""
+    assert explain(name).headline.startswith(f"{name}: ")
+    alone = explain(name.split(".")[1])
+    assert alone == explain(name) or name in [row[0] for table in alone.tables for row in table.rows]
 
 
 def test_every_finding_has_a_page():
