@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bubblescope.emit import Job, truth
 
 Row = dict[str, Any]
@@ -39,15 +41,13 @@ def as_csv(path: Path, rows: Sequence[Row], delimiter: str = ",") -> Path:
 
 def as_parquet(path: Path, rows: Sequence[Row]) -> Path:
     """The rows as Parquet."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.Table.from_pylist(list(rows)), path)
     return path
 
 
 def as_chrome(path: Path, rows: Iterable[Row]) -> Path:
-    """The rows as a Chrome list, the way Megatron's MegaScan writes them: halves, of which the end has the arguments."""
+    """The rows as a Chrome list, the way MegaScan writes them: in halves, of which the end has the arguments."""
     events: list[Row] = []
     for row in rows:
         lane = {"name": WORDS[row["kind"]], "pid": row["rank"], "tid": 0}

@@ -103,7 +103,8 @@ def _cuts(slices: RankSlices) -> Times:
     """Moments at which steps begin, where no step is numbered."""
     ranges, optimizer = _ranges(slices.actions), slices.optimizer.start
     again = recurrences(ranges)
-    return behind(optimizer, again, ranges.start) if len(again) else starts_after(ranges, optimizer)[1:]
+    cuts = behind(optimizer, again, ranges.start) if len(again) else starts_after(ranges, optimizer)
+    return cuts[cuts > ranges.start[:1]] if len(ranges) else cuts
 
 
 def _assumed(slices: RankSlices) -> tuple[Finding, ...]:

@@ -21,6 +21,7 @@ from bubblescope.model.trace import Source
 __all__ = ["header", "read"]
 
 _DELIMITERS = ",\t;"
+_LONGEST = 64 << 10
 
 
 def header(head: bytes) -> Layout | None:
@@ -39,7 +40,7 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
     """The ranks of a table; raises InputError where it lacks a column or holds nothing that can be used."""
     with Stream(path, progress) as stream:
         text = io.TextIOWrapper(io.BufferedReader(_Raw(stream), CHUNK), "utf-8-sig", "replace", newline="")
-        first = text.readline()
+        first = text.readline(_LONGEST)
         names = next(csv.reader([first.strip("\r\n")], delimiter=_delimiter(first)), [])
         collected = Collector(path, found := layout(names))
         lines = csv.reader(text, delimiter=_delimiter(first))
@@ -47,8 +48,7 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
             while block := list(islice(lines, CHUNK)):
                 collected.add(_chunk([row for row in block if row], found))
         except csv.Error as error:
-            where = collected.rows + lines.line_num
-            raise InputError(f"{path}: line {where + 1}: {error}", hint=HINT) from error
+            raise InputError(f"{path}: line {lines.line_num + 1}: {error}", hint=HINT) from error
         rows, findings = collected.finish()
         source = Source(str(path), "table", stream.bytes, collected.rows)
     return parted(rows, source, findings=findings)

@@ -15,7 +15,7 @@ from bubblescope.ingest.timelines.columns import Column, Layout, layout
 from bubblescope.ingest.timelines.rows import parted
 from bubblescope.ingest.timelines.table import CHUNK, Collector, ids, kept, times
 from bubblescope.ingest.times import INVALID
-from bubblescope.model.columns import Times
+from bubblescope.model.columns import Bools, Times
 from bubblescope.model.slices import RankSlices
 from bubblescope.model.trace import Source
 
@@ -80,21 +80,21 @@ def _values(column: Any, about: Column) -> Any:
     if hasattr(column.type, "unit"):
         column = column.cast("int64")
     whole = kinds.is_integer(column.type) and not kinds.is_uint64(column.type)
-    if not about.scale:
-        missing = (
-            kept(column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), about.field) if whole else None
-        )
-        return ids(column.to_pylist(), about.field) if missing is None else missing
     if whole:
-        return _whole(column.fill_null(np.iinfo(column.type.to_pandas_dtype()).min), about.scale, column.is_null())
+        missing, values = column.is_null(), column.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+        if about.scale:
+            return _whole(values, about.scale, missing.to_numpy(zero_copy_only=False))
+        return kept(values, about.field)
+    if not about.scale:
+        return ids(column.to_pylist(), about.field)
     if kinds.is_floating(column.type):
         return _floats(column.to_numpy(zero_copy_only=False).astype(np.float64), about.scale)
     return times(column.to_pylist(), about.scale)
 
 
-def _whole(column: Any, scale: int, missing: Any) -> Times:
-    values = column.to_numpy(zero_copy_only=False).astype(np.int64)
-    bad = missing.to_numpy(zero_copy_only=False) | (values > _LARGEST // scale) | (values < -_LARGEST // scale)
+def _whole(values: Times, scale: int, missing: Bools) -> Times:
+    """Nanoseconds of integers."""
+    bad = missing | (values > _LARGEST // scale) | (values < -(_LARGEST // scale))
     return np.where(bad, INVALID, np.where(bad, 0, values) * scale)
 
 

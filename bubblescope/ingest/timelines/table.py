@@ -29,6 +29,7 @@ CHUNK = 1 << 16
 
 _NOTHING = frozenset({"", "nan", "none", "null", "na", "n/a", "-1", "-1.0", "<na>"})
 _LONGEST = 40
+_BY_NAME = ("role", "kind", "direction", "call", "stage", "microbatch", "slice")
 
 Chunk = Mapping[str, Any]
 """By field: kinds as texts, ids as integers, times in nanoseconds."""
@@ -91,39 +92,38 @@ class Collector:
     def add(self, chunk: Chunk) -> None:
         """Take some rows; those that cannot be are counted, and left out."""
         said = [_meaning(kind) for kind in chunk["kind"]]
-        role = np.array([each.role for each in said], np.int8)
-        ours = role != Role.NONE
+        ours = np.array([each.role != Role.NONE for each in said], bool)
         self._ignored.add(str(chunk["kind"][row]) for row in np.flatnonzero(~ours).tolist())
-        start = chunk["start"]
-        length = chunk["end"] - start if "end" in chunk else chunk["duration"]
-        other = chunk["end" if "end" in chunk else "duration"]
-        good = ours & ~self._reject(ours & (start == INVALID), "its start is no time")
-        good &= ~self._reject(good & (other == INVALID), f"its {'end' if 'end' in chunk else 'duration'} is no time")
-        good &= ~self._reject(good & (length < 0), "it ends before it starts")
-        for field in IDS:
-            if field in chunk:
-                name = self._layout.columns[field].name
-                good &= ~self._reject(good & (chunk[field] == BAD), f"its {name} is no whole number that can be")
+        good = np.flatnonzero(ours & self._usable(chunk, ours))
+        last = chunk["end"][good] if "end" in chunk else chunk["start"][good] + chunk["duration"][good]
+        told = {field: chunk[field][good] for field in IDS if field in chunk}
         by_name = {
-            name: np.array([getattr(each, name) for each in said], np.int64)
-            for name in ("kind", "direction", "call", "stage", "microbatch", "slice")
+            field: np.array([getattr(said[row], field) for row in good.tolist()], np.int64) for field in _BY_NAME
         }
-        told = {field: chunk[field] for field in IDS if field in chunk}
         for field in ("stage", "microbatch", "slice"):
-            told[field] = np.where(
-                told.get(field, by_name[field]) >= 0, told.get(field, by_name[field]), by_name[field]
-            )
-        named = {name: by_name[name][good] for name in ("kind", "direction", "call")}
-        columns = {field: column[good] for field, column in told.items()}
-        self._parts.append(Rows(start[good], (start + np.where(good, length, 0))[good], role[good], **columns, **named))
-        self.rows += len(role)
+            if field in told:
+                by_name[field] = np.where(told[field] >= 0, told[field], by_name[field])
+        self._parts.append(Rows(start=chunk["start"][good], end=last, **{**told, **by_name}))
+        self.rows += len(said)
 
-    def _reject(self, bad: Bools, reason: str) -> Bools:
-        rows = np.flatnonzero(bad)
-        if len(rows):
-            count, first = self._bad.get(reason, (0, self.rows + int(rows[0]) + 1))
-            self._bad[reason] = count + len(rows), first
-        return bad
+    def _usable(self, chunk: Chunk, ours: Bools) -> Bools:
+        """Which of our rows can be, each of the others counted for the first reason against it."""
+        start, word = chunk["start"], "end" if "end" in chunk else "duration"
+        length = chunk["end"] - start if "end" in chunk else chunk["duration"]
+        checks = [
+            (start == INVALID, "its start is no time"),
+            (chunk[word] == INVALID, f"its {word} is no time"),
+            (length < 0, "it ends before it starts"),
+            *((chunk[f] == BAD, f"its {self._layout.columns[f].name} is no id from 0") for f in IDS if f in chunk),
+        ]
+        good = ours.copy()
+        for bad, reason in checks:
+            rows = np.flatnonzero(good & bad)
+            if len(rows):
+                count, first = self._bad.get(reason, (0, self.rows + int(rows[0]) + 1))
+                self._bad[reason] = count + len(rows), first
+                good[rows] = False
+        return good
 
     def finish(self) -> tuple[Rows, list[Finding]]:
         """The rows, and what is to be said of the others; raises InputError where no forward is left."""
@@ -131,18 +131,18 @@ class Collector:
         reasons = [f"row {first}: {reason}" for reason, (_, first) in self._bad.items()]
         ignored = self._ignored.findings(self.path)
         if not np.any((rows.role == Role.ACTION) & (rows.kind == Kind.F)):
-            why = [*reasons[:3], *(finding.message for finding in ignored)] or ["it has no rows"]
+            why = [*reasons[:3], *(finding.message for finding in ignored)] or [f"none of its {self.rows} rows is one"]
             raise InputError(f"{self.path}: expected forwards in the table, found none: {'; '.join(why)}", hint=HINT)
+        where = str(self.path)
         found = [
-            Finding("unusable-rows", "warning", f"{count} rows are left out, the first is row {first}: {reason}", where)
+            Finding("unusable-rows", "warning", f"rows left out: {count}; the first is row {first}: {reason}", where)
             for reason, (count, first) in self._bad.items()
-            for where in [str(self.path)]
         ]
         if self._layout.ignored:
             shown = ", ".join(repr(name[:_LONGEST]) for name in self._layout.ignored[:8])
             more = ", ..." if len(self._layout.ignored) > 8 else ""
             message = f"columns that mean nothing here are left aside: {shown}{more}"
-            found.append(Finding("ignored-columns", "info", message, str(self.path)))
+            found.append(Finding("ignored-columns", "info", message, where))
         return rows, [*found, *ignored]
 
 

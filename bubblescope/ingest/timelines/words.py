@@ -98,7 +98,7 @@ _ID = r"(?:-?(?:mb|microbatch|micro-batch|batch)?-?(?P<microbatch>\d{1,9}))?"
 _SHAPES = (
     r"(?:pp:)?(?P<stage>\d{1,6})(?P<word>[fbiw])(?P<microbatch>\d{1,9})(?:\.(?P<slice>\d{1,6}))?",  # 2F4.1
     r"(?P<word>[a-z][a-z-]*?)-?(?P<stage>\d{1,6})[,-](?P<microbatch>\d{1,9})",  # F_2,4: pytorch/PiPPy
-    rf"(?P<word>[a-z][a-z.-]*?){_ID}",
+    rf"(?P<word>(?:p2p-)?[a-z][a-z.-]*?){_ID}",
 )
 """How words and numbers make a name."""
 
