@@ -62,7 +62,7 @@ _NOTHING = report.Imbalance(
 
 def _stages(work: Loads, stages: Sequence[report.Stage], mean: float) -> tuple[report.StageLoad, ...]:
     """Each stage against the mean of the others, all pipelines and steps (or their micro-batches) being pairs."""
-    seen = [row.stage for row in stages]
+    seen = [work.stages.index(row.stage) for row in stages]
     times = work.by_stage[:, seen].sum(axis=4)
     if _stage_pairs(work) == "steps":
         times = times.sum(axis=3, keepdims=True)

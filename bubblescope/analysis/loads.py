@@ -20,11 +20,12 @@ class Loads:
     """Useful nanoseconds, means over the tensor-parallel ranks of a place; 0 where nothing ran.
 
     `by_place` is [pipeline, position, step, micro-batch, forward or not (0, 1)], `by_stage` the same with stages. Axes
-    count pipelines and steps in the order of `pipelines` and `steps`.
+    count pipelines, steps and stages in the order of `pipelines`, `steps` and `stages`, micro-batches by their numbers.
     """
 
     pipelines: tuple[int, ...]
     steps: tuple[int, ...]
+    stages: tuple[int, ...]
     by_place: Floats
     by_stage: Floats
 
@@ -42,10 +43,12 @@ def loads(steps: Sequence[PipelineStep]) -> Loads:
             same = [np.full(len(a), key) for key in (line[step.pipeline], at, number[step.step])]
             parts.append(np.array([*same, a.stage, a.microbatch, a.kind != Kind.F, mine.durations / sharing[at]]))
     rows = np.concatenate(parts, axis=1)
-    pipeline, place, of_step, stage, microbatch, backward = rows[:6].astype(np.int64).clip(0)
+    pipeline, place, of_step, stage, microbatch, backward = rows[:6].astype(np.int64)
+    stages, stage = np.unique(stage, return_inverse=True)
+    microbatch = np.unique(microbatch, return_inverse=True)[1]  # whatever they are numbered
     by_place = _summed(rows[6], pipeline, place, of_step, microbatch, backward)
     by_stage = _summed(rows[6], pipeline, stage, of_step, microbatch, backward)
-    return Loads(tuple(pipelines), tuple(numbers), by_place, by_stage)
+    return Loads(tuple(pipelines), tuple(numbers), tuple(stages.tolist()), by_place, by_stage)
 
 
 def _summed(length: Floats, *keys: Ints) -> Floats:

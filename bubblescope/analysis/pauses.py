@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bubblescope.analysis.chance import binomial_tail, t_limit
+from bubblescope.analysis.groups import median_by, numbered
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import RankStep
 from bubblescope.analysis.study import Study
 from bubblescope.model.actions import Action, Kind
 from bubblescope.model.columns import Bools, Floats, Ints
 
-__all__ = ["FLOOR", "LEVEL", "HostPause", "host_pauses", "median_by", "outlying", "pauses_of_host"]
+__all__ = ["FLOOR", "LEVEL", "HostPause", "host_pauses", "outlying", "pauses_of_host"]
 
 LEVEL = 0.001
 """The chance of finding any pause where values scatter normally and nothing paused."""
@@ -71,7 +72,7 @@ def pauses_of_host(found: Study) -> tuple[HostPause, ...]:
     if not parts:
         return ()
     late = np.concatenate([_late(found.views[rank], mine) for _, rank, mine in parts])
-    like = _numbered(np.concatenate([_like(mine) for *_, mine in parts], axis=1))
+    like = numbered(*np.concatenate([_like(mine) for *_, mine in parts], axis=1))
     forward = np.concatenate([mine.actions.kind == Kind.F for *_, mine in parts])
     lengths = np.concatenate([mine.durations for *_, mine in parts])
     excess = outlying(late, like, forward, FLOOR * median_by(lengths.astype(np.float64), like))
@@ -96,12 +97,6 @@ def _late(view: RankView, step: RankStep) -> Floats:
 def _like(step: RankStep) -> Ints:
     """What actions have in common whose gaps are compared: rank, stage and kind; as rows."""
     return np.array([np.full(len(step.rows), step.rank), step.actions.stage, step.actions.kind], np.int64)
-
-
-def _numbered(keys: Ints) -> Ints:
-    """A number for each different column of a block of keys."""
-    spans = keys.max(axis=1, initial=0) + 1
-    return np.unique(np.ravel_multi_index(tuple(keys), tuple(spans)), return_inverse=True)[1]
 
 
 def outlying(values: Floats, like: Ints, forward: Bools, floor: Floats | float) -> Floats:
@@ -132,17 +127,3 @@ def outlying(values: Floats, like: Ints, forward: Bools, floor: Floats | float) 
 def _median_of_each(values: Floats, forward: Bools) -> Floats:
     """The median over all forwards at each of them, and over all others at each of these."""
     return median_by(values, forward.astype(np.int64))
-
-
-def median_by(values: Floats, group: Ints) -> Floats:
-    """The median of its group at each value; groups are numbered from 0."""
-    order = np.lexsort((values, group))
-    counts = np.bincount(group)
-    first = np.cumsum(counts) - counts
-    some = np.flatnonzero(counts)
-    medians = np.zeros(len(counts))
-    low, high = first[some] + (counts[some] - 1) // 2, first[some] + counts[some] // 2
-    ordered = values[order]
-    medians[some] = (ordered[low] + ordered[high]) / 2
-    at: Floats = medians[group]
-    return at

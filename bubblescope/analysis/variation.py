@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bubblescope.analysis.chance import f_tail, t_limit, t_tail
-from bubblescope.analysis.pauses import FLOOR, median_by, outlying
+from bubblescope.analysis.groups import median_by, numbered
+from bubblescope.analysis.pauses import FLOOR, outlying
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.analysis.profiles import Profiles
 from bubblescope.model.actions import Action, Kind
@@ -170,12 +171,12 @@ def _pauses(steps: Sequence[PipelineStep], table: _Table) -> dict[Key, dict[Acti
     if not len(table):
         return {}
     forward = table.kind == Kind.F
-    batch = _numbers(table.step, table.microbatch)
+    batch = numbered(table.step, table.microbatch)
     usual = median_by(table.excess, batch)
-    like = _numbers(table.pipeline, table.stage, table.kind)
+    like = numbered(table.pipeline, table.stage, table.kind)
     excess = outlying(table.excess - usual, like, forward, FLOOR)
     # Data may lengthen forwards more than backwards: a pause is not shared with the forwards of other stages.
-    peers = _low_median(np.where(forward, table.excess, -np.inf), _numbers(table.step, table.microbatch, table.kind))
+    peers = median_by(table.excess, numbered(table.step, table.microbatch, table.kind), low=True)
     alone = (excess > 0) & (table.excess - peers > excess / 2)
     found: dict[Key, dict[Action, float]] = {}
     for at in np.flatnonzero(alone).tolist():
@@ -186,21 +187,6 @@ def _pauses(steps: Sequence[PipelineStep], table: _Table) -> dict[Key, dict[Acti
         ns = float(table.length[at] * (1 - np.exp(-excess[at])))
         found.setdefault((step.pipeline, step.step), {})[action] = ns
     return found
-
-
-def _numbers(*keys: Ints) -> Ints:
-    """A number for each different combination."""
-    block = np.array(keys)
-    return np.unique(np.ravel_multi_index(tuple(block), tuple(block.max(axis=1) + 1)), return_inverse=True)[1]
-
-
-def _low_median(values: Floats, group: Ints) -> Floats:
-    """The lower median of its group at each value."""
-    order = np.lexsort((values, group))
-    counts = np.bincount(group)
-    first = np.cumsum(counts) - counts
-    at: Floats = values[order][(first + (counts - 1) // 2)][group]
-    return at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,9 +204,9 @@ def _data_length(
 ) -> tuple[DataLength, dict[Key, dict[tuple[int, bool], float]]]:
     if not len(table):
         return DataLength(), {}
-    of_step, batches = table.step, int(table.microbatch.max()) + 1
-    shape = (len(steps), batches)
-    at = of_step * batches + table.microbatch
+    batches, place = np.unique(table.microbatch, return_inverse=True)
+    shape = (len(steps), len(batches))
+    at = table.step * len(batches) + place
     sides = [_side(table, mask, at, shape) for mask in (table.kind == Kind.F, table.kind != Kind.F)]
     ahead, behind = sides
     both = (ahead.count > 0) & (behind.count > 0)
@@ -239,9 +225,8 @@ def _data_length(
     keys = [(step.pipeline, step.step) for step in steps]
     if not found:
         return DataLength(found, correlation, chance, spread), {}
-    slow = _slow(keys, level, np.sqrt(scatter), both, ahead.freedom + behind.freedom)
-    told = DataLength(found, correlation, chance, spread, slow, _persistent(level, both))
-    return told, _kept(keys, (f, b), both, level, scatter)
+    seen = _Levels(keys, batches, level, scatter, both, ahead.freedom + behind.freedom)
+    return DataLength(found, correlation, chance, spread, seen.slow(), seen.persistent()), seen.kept((f, b))
 
 
 def _side(table: _Table, mask: Bools, at: Ints, shape: tuple[int, int]) -> _Side:
@@ -249,7 +234,7 @@ def _side(table: _Table, mask: Bools, at: Ints, shape: tuple[int, int]) -> _Side
     mine, cell = table.take(mask), at[mask]
     if not len(mine):
         return _Side(np.zeros(shape), np.zeros(shape), 0.0, 0.0)
-    line = _numbers(mine.step, mine.stage, mine.kind)
+    line = numbered(mine.step, mine.stage, mine.kind)
     centred = mine.excess - (np.bincount(line, mine.excess) / np.bincount(line))[line]
     size = shape[0] * shape[1]
     count = np.bincount(cell, minlength=size).astype(np.float64)
@@ -266,42 +251,53 @@ def _chance(product: float, given: Floats, other: _Side, both: Bools) -> float:
     return t_tail(float(product / error) if error else np.inf if product > 0 else 0.0, other.freedom)
 
 
-def _slow(keys: Sequence[Key], level: Floats, error: Floats, both: Bools, freedom: float) -> tuple[SlowMicrobatch, ...]:
-    usual = np.array([np.median(row[known]) if np.any(known) else 0.0 for row, known in zip(level, both, strict=True)])
-    above = np.where(both, level - usual[:, None], 0.0)
-    limit = t_limit(LEVEL / int(both.sum()), freedom)
-    slow = []
-    for k, i in zip(*np.nonzero(both & (above > np.maximum(limit * error, LEAST))), strict=True):
-        chance = t_tail(float(above[k, i] / error[k, i]), freedom) if error[k, i] else 0.0
-        pipeline, step = keys[k]
-        factor = float(np.exp(above[k, i]))
-        slow.append(SlowMicrobatch(pipeline, step, int(i), factor, min(1.0, chance * int(both.sum()))))
-    return tuple(sorted(slow, key=lambda one: -one.factor))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Levels:
+    """Logarithms of the lengths of micro-batches by step, and squares of their errors; `known` is where any is."""
 
+    keys: Sequence[Key]
+    batches: Ints
+    level: Floats
+    scatter: Floats
+    known: Bools
+    freedom: float
 
-def _persistent(level: Floats, both: Bools) -> bool | None:
-    """Whether the index of a micro-batch tells its length: more than half of the variance, and not by chance (F)."""
-    whole = level[both.all(axis=1)]
-    steps, batches = whole.shape
-    if steps < 2:
-        return None
-    total, between = float(np.sum(whole**2)), steps * float(np.sum(whole.mean(axis=0) ** 2))
-    freedom = (batches - 1, (steps - 1) * (batches - 1))
-    ratio = between / freedom[0] / ((total - between) / freedom[1]) if total > between else np.inf
-    return between > total / 2 and f_tail(ratio, *freedom) < LEVEL
+    def slow(self) -> tuple[SlowMicrobatch, ...]:
+        """Micro-batches that are surely above the median of their step, longest first."""
+        usual = [
+            np.median(row[known]) if np.any(known) else 0.0 for row, known in zip(self.level, self.known, strict=True)
+        ]
+        above = np.where(self.known, self.level - np.array(usual)[:, None], 0.0)
+        error, count = np.sqrt(self.scatter), int(self.known.sum())
+        limit = t_limit(LEVEL / count, self.freedom)
+        slow = []
+        for k, i in zip(*np.nonzero(self.known & (above > np.maximum(limit * error, LEAST))), strict=True):
+            chance = t_tail(float(above[k, i] / error[k, i]), self.freedom) if error[k, i] else 0.0
+            factor, number = float(np.exp(above[k, i])), int(self.batches[i])
+            pipeline, step = self.keys[k]
+            slow.append(SlowMicrobatch(pipeline, step, number, factor, min(1.0, chance * count)))
+        return tuple(sorted(slow, key=lambda one: -one.factor))
 
+    def persistent(self) -> bool | None:
+        """Whether a micro-batch's index tells its length: more than half of the variance, and not by chance (F)."""
+        whole = self.level[self.known.all(axis=1)]
+        steps, batches = whole.shape
+        if steps < 2:
+            return None
+        total, between = float(np.sum(whole**2)), steps * float(np.sum(whole.mean(axis=0) ** 2))
+        freedom = (batches - 1, (steps - 1) * (batches - 1))
+        ratio = between / freedom[0] / ((total - between) / freedom[1]) if total > between else np.inf
+        return between > total / 2 and f_tail(ratio, *freedom) < LEVEL
 
-def _kept(
-    keys: Sequence[Key], sides: tuple[Floats, Floats], both: Bools, level: Floats, scatter: Floats
-) -> dict[Key, dict[tuple[int, bool], float]]:
-    """Factors by which the expectation of (micro-batch, whether forward) is lengthened; 1 on average over a step."""
-    z = np.divide(level**2, scatter, out=np.full(level.shape, np.inf), where=scatter > 0)
-    share = np.where(both, (1 - _SHRINK / np.maximum(z, _SHRINK)), 0.0)
-    result: dict[Key, dict[tuple[int, bool], float]] = {}
-    for forward, values in zip((True, False), sides, strict=True):
-        raw = np.where(both, np.exp(values * share), 0.0)
-        raw /= np.maximum(raw.sum(axis=1), 1e-300)[:, None] / np.maximum(both.sum(axis=1), 1)[:, None]
-        for k, key in enumerate(keys):
-            mine = result.setdefault(key, {})
-            mine.update({(int(i), forward): float(raw[k, i]) for i in np.flatnonzero(both[k])})
-    return result
+    def kept(self, sides: tuple[Floats, Floats]) -> dict[Key, dict[tuple[int, bool], float]]:
+        """Factors by which (micro-batch, whether forward) is longer than expected; 1 on average over a step."""
+        z = np.divide(self.level**2, self.scatter, out=np.full(self.level.shape, np.inf), where=self.scatter > 0)
+        share = np.where(self.known, (1 - _SHRINK / np.maximum(z, _SHRINK)), 0.0)
+        result: dict[Key, dict[tuple[int, bool], float]] = {}
+        for forward, values in zip((True, False), sides, strict=True):
+            raw = np.where(self.known, np.exp(values * share), 0.0)
+            raw /= np.maximum(raw.sum(axis=1), 1e-300)[:, None] / np.maximum(self.known.sum(axis=1), 1)[:, None]
+            for k, key in enumerate(self.keys):
+                mine = result.setdefault(key, {})
+                mine.update({(int(self.batches[i]), forward): float(raw[k, i]) for i in np.flatnonzero(self.known[k])})
+        return result
