@@ -23,6 +23,7 @@ import pytest
 
 import bubblescope
 from bubblescope import engine, errors
+from bubblescope.analysis.causes import CAUSES
 from bubblescope.cli import run
 from bubblescope.cli.group import COMMANDS
 from bubblescope.model import report as report_types
@@ -226,6 +227,7 @@ SECTIONS = {
     "Step": "## `steps[]`",
     "Bubble": "## `bubble`",
     "Cause": "## `bubble`",
+    "CausePart": "## `bubble`",
     "PositionCauses": "## `bubble`",
     "PhaseCauses": "## `bubble`",
     "Pipeline": "## `pipelines[]`",
@@ -267,6 +269,7 @@ def test_csv_metrics_are_keys_of_the_report(printed):
     """As docs/report.md promises."""
     kinds = [getattr(report_types, name) for name in report_types.__all__]
     real = {field.name for kind in kinds for field in dataclasses.fields(kind)}
+    real |= {f"{cause}_points" for cause in CAUSES}
     table = csv.DictReader(io.StringIO(printed("analyze sample_traces/1f1b_p4m8 --format csv")))
     assert {row["metric"].removeprefix("outside_") for row in table} <= real
 

@@ -7,6 +7,7 @@ from statistics import fmean
 
 from bubblescope.analysis.chance import holm
 from bubblescope.analysis.compare import Pairs, above, pairs_of
+from bubblescope.analysis.leftover import rest
 from bubblescope.analysis.loads import Loads, loads
 from bubblescope.analysis.pauses import pauses_of_host
 from bubblescope.analysis.slowdowns import slowdowns
@@ -29,7 +30,7 @@ def imbalance(found: Study, stages: Sequence[report.Stage], variation: Variation
     slowest = max(stages, key=lambda stage: stage.work_ns)
     mean = fmean(stage.work_ns for stage in stages)
     whole = [] if found.job.untold_chunks else found.whole
-    costs = slowdowns(whole, found.job.last_stage, slowest.stage)
+    costs = slowdowns(whole, rest(found.views, whole), found.job.last_stage, slowest.stage)
     return report.Imbalance(
         stage_ratio=slowest.work_ns / mean if mean else None,
         slowest_stage=slowest.stage,

@@ -1,21 +1,22 @@
 """How much of a job's time uneven work costs: the numbers of ByteDance's straggler analysis, arXiv 2505.05713.
 
-All pipelines of a step are replayed with free transfers, and the slowest is the step's time; T is the mean over the
-steps. T_ideal is the same with every action as long as the mean of its kind over all steps, micro-batches, stages and
-replicas.
+All pipelines of a step are replayed with free transfers; the slowest, and the rest of the step beside it, are the
+step's time, T is the mean over the steps. T_ideal is the same with every action as long as the mean of its kind over
+all steps, micro-batches, stages and replicas, and with the median rest: means for work, which a better balance keeps,
+medians for communication, where what stands out is a fault (there, section 3).
 
     slowdown              S   = T / T_ideal
     slowest_stage_share   M_S = (T - T with the actions of the heaviest stage as in T_ideal) / (T - T_ideal)
     slowest_rank_share    M_W = likewise with the slowest 3 % of the ranks' places, at least one
 
-There M_S takes the last stage, times are those of whole steps, with the optimizer and data-parallel communication in
-them, and a worker's slowness is estimated by replays; here it is its useful time.
+There M_S takes the last stage, the rest of a step is replayed call by call, and a worker's slowness is estimated by
+replays; here it is its useful time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, median
 from typing import NamedTuple
 
 from bubblescope.analysis.means import means
@@ -38,15 +39,19 @@ class Slowdowns(NamedTuple):
     rank_share: float | None
 
 
-def slowdowns(steps: Sequence[PipelineStep], last_stage: int, slowest: int | None) -> Slowdowns:
-    """The three numbers; `slowest` is the heaviest stage."""
+def slowdowns(
+    steps: Sequence[PipelineStep], beside: Mapping[int, int], last_stage: int, slowest: int | None
+) -> Slowdowns:
+    """The three numbers; `beside` is how long the rest of each step takes, `slowest` the heaviest stage."""
     try:
-        return _slowdowns(steps, last_stage, slowest) if steps else Slowdowns(None, None, None)
+        return _slowdowns(steps, beside, last_stage, slowest) if steps else Slowdowns(None, None, None)
     except Deadlock:
         return Slowdowns(None, None, None)
 
 
-def _slowdowns(steps: Sequence[PipelineStep], last_stage: int, slowest: int | None) -> Slowdowns:
+def _slowdowns(
+    steps: Sequence[PipelineStep], beside: Mapping[int, int], last_stage: int, slowest: int | None
+) -> Slowdowns:
     ideal = means((row for step in steps for row in step.durations.items()), lambda action: action.kind)
     worst = _worst(steps)
 
@@ -69,16 +74,17 @@ def _slowdowns(steps: Sequence[PipelineStep], last_stage: int, slowest: int | No
             alike[key] = length(step, lambda _: True)
         return alike[key]
 
-    time, best = _time(steps, own), _time(steps, [ideally(step) for step in steps])
+    extra = fmean(beside.values())
+    time, best = _time(steps, own) + extra, _time(steps, [ideally(step) for step in steps]) + median(beside.values())
     if time - best <= _LITTLE * best:
         return Slowdowns(time / best if best else None, None, None)
-    stage = _time(steps, [length(step, lambda action: action.stage == slowest) for step in steps])
-    rank = _time(steps, [without_worst(step, length) for step, length in zip(steps, own, strict=True)])
+    stage = _time(steps, [length(step, lambda action: action.stage == slowest) for step in steps]) + extra
+    rank = _time(steps, [without_worst(step, length) for step, length in zip(steps, own, strict=True)]) + extra
     return Slowdowns(time / best, (time - stage) / (time - best), (time - rank) / (time - best))
 
 
 def _time(steps: Sequence[PipelineStep], makespans: Sequence[float]) -> float:
-    """The job's time a step: the slowest pipeline counts."""
+    """The time of all pipelines a step: the slowest counts."""
     longest: dict[int, float] = {}
     for step, length in zip(steps, makespans, strict=True):
         longest[step.step] = max(longest.get(step.step, 0.0), length)

@@ -5,9 +5,9 @@ All in points, parts of the pipeline window of which the structural ones are wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from bubblescope.model.report import Cause, PhaseCauses, PositionCauses, Report
+from bubblescope.model.report import Cause, CausePart, PhaseCauses, PositionCauses, Report
 from bubblescope.report import wording as words
 from bubblescope.report.table import Table
 
@@ -26,39 +26,58 @@ def causes(report: Report) -> Table | None:
         return None
     shown = [cause for cause in bubble.causes if abs(cause.points) >= _NOTHING]
     nothing = [cause.cause for cause in bubble.causes if cause not in shown]
-    columns = _columns(report, shown)
-    cells = zip(*(cells for _, cells in columns), strict=True)
-    rows = [(c.cause, *parts, _meaning(report, c.cause)) for c, parts in zip(shown, cells, strict=True)]
+    columns = _columns(report)
+    rows = [row for cause in shown for row in _cause(report, cause, columns)]
     blank = [""] * (len(columns) - 1)
     if nothing:
         rows.append((", ".join(nothing), words.bare_points(0.0), *blank, ""))
     rows.append(("measured", words.bare_points(bubble.measured), *blank, _other_ratios(report)))
-    others = [cause.points if cause.cause != "structural" else 0.0 for cause in shown]
-    largest = others.index(max(others)) if any(share >= _NOTHING for share in others) else None
+    largest = max((cause for cause in shown if cause.cause != "structural"), key=lambda c: c.points, default=None)
+    strong = [at for at, row in enumerate(rows) if largest and largest.points >= _NOTHING and row[0] == largest.cause]
     return Table(
         title="Where the bubble comes from",
         denominator="points, adding up to the measured bubble; ± standard error over steps",
         align="l" + "r" * len(columns) + "l",
         headers=("cause", *(name for name, _ in columns), "meaning"),
         rows=tuple(rows),
-        strong=frozenset() if largest is None else frozenset({largest}),
+        strong=frozenset(strong),
     )
 
 
-def _columns(report: Report, shown: Sequence[Cause]) -> list[tuple[str, list[str]]]:
+Column = tuple[str, Callable[[Cause | CausePart], float | None]]
+
+
+def _columns(report: Report) -> list[Column]:
     """Points, their error where there is any, and the brackets where they were asked for."""
-    columns = [("points", [words.bare_points(cause.points) for cause in shown])]
-    if any(cause.error is not None for cause in shown):
-        columns.append(("±", [_optional(cause.error) for cause in shown]))
+    columns: list[Column] = [("points", lambda cause: cause.points)]
+    if any(cause.error is not None for cause in report.bubble.causes):
+        columns.append(("±", lambda cause: cause.error))
     if report.bubble.attribution == "shapley":
-        columns.append(("alone", [_optional(cause.alone) for cause in shown]))
-        columns.append(("removed", [_optional(cause.removed) for cause in shown]))
+        columns.append(("alone", lambda cause: getattr(cause, "alone", None)))
+        columns.append(("removed", lambda cause: getattr(cause, "removed", None)))
     return columns
+
+
+def _cause(report: Report, cause: Cause, columns: Sequence[Column]) -> list[tuple[str, ...]]:
+    """The row of a cause, and one for each part of it that is some but not all of it."""
+    rows = [(cause.cause, *(_optional(value(cause)) for _, value in columns), _meaning(report, cause.cause))]
+    parts = [part for part in cause.parts if abs(part.points) >= _NOTHING]
+    if [part.part for part in parts] != ["rest"]:
+        rows += [
+            (f"  {part.part}", *(_optional(value(part)) for _, value in columns), PARTS[part.part]) for part in parts
+        ]
+    return rows
 
 
 def _optional(points: float | None) -> str:
     return "" if points is None else words.bare_points(points)
 
+
+PARTS = {
+    "data": "of it: micro-batches that are long on every rank",
+    "pauses": "of it: pauses of forwards only, as garbage collection makes them",
+    "rest": "of it: all else",
+}
 
 MEANINGS = {
     "imbalance": "stages differ in work",

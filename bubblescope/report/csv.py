@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from bubblescope.model.report import Imbalance, Rank, Report
+from bubblescope.model.report import Bubble, Imbalance, Rank, Report
 from bubblescope.report.wording import visible
 
 __all__ = ["HEADER", "render"]
@@ -35,9 +35,7 @@ def render(report: Report) -> bytes:
 def _rows(report: Report) -> Iterator[Row]:
     yield from _fields("schedule", "", report.schedule)
     yield from _fields("layout", "", report.layout)
-    yield from _fields("bubble", "", report.bubble)
-    for cause in report.bubble.causes:
-        yield from _fields("cause", cause.cause, cause, skip="cause")
+    yield from _bubble(report.bubble)
     for line in report.pipelines:
         yield from _fields("pipeline", str(line.pipeline), line, skip="pipeline")
     for stage in report.stages:
@@ -51,6 +49,19 @@ def _rows(report: Report) -> Iterator[Row]:
     yield from _imbalance(report.imbalance)
     for step in report.steps:
         yield from _fields("step", str(step.step), step, skip="step")
+        yield from _points("step", str(step.step), step.points or {})
+
+
+def _bubble(bubble: Bubble) -> Iterator[Row]:
+    yield from _fields("bubble", "", bubble)
+    for cause in bubble.causes:
+        yield from _fields("cause", cause.cause, cause, skip="cause")
+        for part in cause.parts:
+            yield from _fields("cause", f"{cause.cause}.{part.part}", part, skip="part")
+    for row in bubble.by_position:
+        yield from _points("stages", "+".join(map(str, row.stages)), row.points)
+    for phase in bubble.by_phase:
+        yield from _points("phase", phase.phase, phase.points)
 
 
 def _imbalance(imbalance: Imbalance) -> Iterator[Row]:
@@ -62,6 +73,10 @@ def _imbalance(imbalance: Imbalance) -> Iterator[Row]:
     for name, part in (("data_length", imbalance.data_length), ("pauses", imbalance.pauses)):
         if part is not None:
             yield from _fields(name, "", part)
+
+
+def _points(section: str, key: str, points: Mapping[str, float]) -> Iterator[Row]:
+    return ((section, key, f"{cause}_points", value) for cause, value in points.items())
 
 
 def _rank(rank: Rank) -> Iterator[Row]:
