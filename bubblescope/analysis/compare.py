@@ -15,7 +15,7 @@ import numpy as np
 from bubblescope.analysis.chance import t_tail
 from bubblescope.model.columns import Floats, Times
 
-__all__ = ["ENOUGH", "LEAST", "LEVEL", "Difference", "Pairs", "above", "pairs_of"]
+__all__ = ["ENOUGH", "LEAST", "LEVEL", "Difference", "Pairs", "above", "apart", "pairs_of"]
 
 LEVEL = 0.01
 """The chance of naming anyone at all where all take as long."""
@@ -46,14 +46,19 @@ def above(times: Floats, *, against: Literal["median", "mean"]) -> list[Differen
         against: what of the others; the median is not moved by another slow one among them.
     """
     known = np.all(np.nan_to_num(times) > 0, axis=0)
-    logs = np.log(times[:, known])
-    members, pairs = logs.shape
+    members, pairs = len(times), int(known.sum())
     if members < 2 or pairs < 2:
         return [Difference(0.0, 1.0)] * members
-    others = _median_of_others(logs) if against == "median" else _mean_of_others(times[:, known])
-    apart = logs - others
-    mean, error = apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(pairs)
+    differences = apart(times[:, known], against=against)
+    mean, error = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(pairs)
     return [Difference(m, _chance(m, e, pairs - 1)) for m, e in zip(mean.tolist(), error.tolist(), strict=True)]
+
+
+def apart(times: Floats, *, against: Literal["median", "mean"]) -> Floats:
+    """Logarithms of times above 0, by member and pair, less that of the others."""
+    logs = np.log(times)
+    differences: Floats = logs - (_median_of_others(logs) if against == "median" else _mean_of_others(times))
+    return differences
 
 
 def _chance(mean: float, error: float, freedom: int) -> float:

@@ -1,8 +1,10 @@
 """Ranks that are slower than the other replicas of their stage in all they do.
 
-Only replicas of one stage do the same work, so that only they are compared: `compare` has the test. Tensor-parallel
-ranks of one place wait for each other and are slow together, so that a place is named with all its ranks. With one
-replica nothing tells a slow rank from a heavy stage.
+Only replicas of one stage do the same work, so that only they are compared: `compare` has the test for ranks that are
+slow on the whole. One that is slow in few steps shows as steps in which a rank lies out, among all ranks and steps;
+either test may find a rank, and for there being two the chance is doubled. Tensor-parallel ranks of one place wait for
+each other and are slow together, so that a place is named with all its ranks. With one replica nothing tells a slow
+rank from a heavy stage.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bubblescope.analysis.chance import holm
-from bubblescope.analysis.compare import LEAST, LEVEL, Pairs, above, pairs_of
+from bubblescope.analysis.chance import holm, t_tail
+from bubblescope.analysis.compare import LEAST, LEVEL, Pairs, above, apart, pairs_of
 from bubblescope.analysis.loads import Loads
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.model import report
@@ -22,6 +24,7 @@ from bubblescope.model.columns import Bools, Floats
 
 __all__ = ["replica_ratio", "stragglers"]
 
+_MAD, _WORTH = 1.4826, 0.37  # as in pauses
 _SURE = 3.0
 """Standard errors by which a step must be quicker than the slowdown, to be one in which the rank was not slow."""
 
@@ -31,6 +34,8 @@ def stragglers(steps: Sequence[PipelineStep], work: Loads) -> tuple[report.Strag
     pairs = pairs_of(len(work.steps))
     places = [at for at in range(work.by_place.shape[1]) if np.sum(_seen(work, at)) > 1]
     tests = [_Test(at, k, mean, chance) for at in places for k, (mean, chance) in _tested(work, at, pairs).items()]
+    single = _lying_out(work, places)
+    tests = [test._replace(chance=min(1.0, 2 * min(test.chance, single[test[:2]]))) for test in tests]
     corrected = holm([test.chance for test in tests])
     ranks = _ranks(steps)
     found = []
@@ -62,6 +67,28 @@ def _tested(work: Loads, position: int, pairs: Pairs) -> dict[int, tuple[float, 
     times = work.by_place[lines, position].sum(axis=3)
     times = times.sum(axis=2) if pairs == "steps" else times.reshape(len(lines), -1)
     return dict(zip(lines, ((d.mean, d.chance) for d in above(times, against="median")), strict=True))
+
+
+def _lying_out(work: Loads, places: Sequence[int]) -> dict[tuple[int, int], float]:
+    """The chance of the step in which each place (position, row) lies out the most, corrected for the number of steps.
+
+    As pauses are told, by the median distance from the median (MAD); two replicas lie out together, so that half as
+    many values are free.
+    """
+    steps = len(work.steps)
+    rows, found = [], []
+    for at in places:
+        lines = np.flatnonzero(_seen(work, at)).tolist()
+        times = work.by_place[lines, at].sum(axis=(2, 3))
+        rows += [(at, line) for line in lines]
+        found.append(np.where(times > 0, apart(np.maximum(times, 1.0), against="median"), 0.0))
+    if not rows:
+        return {}
+    differences = np.concatenate(found)
+    scale = max(_MAD * float(np.median(np.abs(differences))), LEAST / 5)
+    freedom = _WORTH * differences.size / 2 if steps > 1 else 0.0
+    most = differences.max(axis=1) / scale
+    return {row: min(1.0, steps * t_tail(z, freedom)) for row, z in zip(rows, most.tolist(), strict=True)}
 
 
 def _ranks(steps: Sequence[PipelineStep]) -> Mapping[tuple[int, int], tuple[int, ...]]:
@@ -115,7 +142,7 @@ def _evidence(
     whole, forward, backward = ("unknown" if factor is None else f"{factor:.3g}" for factor in factors)
     yield f"{whole} times the lower median of the {replicas} replicas of its stage"
     yield f"forwards {forward}, backwards {backward}"
-    yield f"paired t test over {count} {pairs}, p {test.chance:.1g} after correction for all ranks"
+    yield f"paired t test over {count} {pairs}, or steps that lie out: p {test.chance:.1g} corrected for all ranks"
     some, steps = slow
     yield "one step cannot tell whether it lasts" if steps < 2 else f"slow in {some} of {steps} steps"
     if len(ranks) > 1:
