@@ -8,7 +8,8 @@ from bubblescope.analysis.loads import loads
 from bubblescope.analysis.slowdowns import slowdowns
 from bubblescope.analysis.stragglers import stragglers
 from bubblescope.model.actions import Kind
-from tests.analysis.jobs import job, one_f_one_b, rank, report
+from bubblescope.model.options import StepRange
+from tests.analysis.jobs import again, job, one_f_one_b, rank, report, steps
 from tests.analysis.uneven import drawn, played, studied
 
 
@@ -118,11 +119,29 @@ def test_nothing_lost_is_nothing_to_share_out():
 def test_the_slowest_replica_counts():
     """One of two replicas slow everywhere: it makes the step, and mending one of its places mends a part."""
     of = studied(replicas=2, steps=1, jitter=0, factor=lambda _s, r, _a: 2.0 if r else 1.0)
-    found = slowdowns(of.whole, 3, 0)
+    found = slowdowns(of.whole, {0: 0}, 3, 0)
     assert found.slowdown == pytest.approx(2 / 1.5)
     assert 0 < found.rank_share < 1
 
 
+def test_the_rest_of_a_step_counts_with_its_median():
+    """An optimizer of 10, 10 and 40 beside replays of 135 and 150: T is 170, T_ideal 145."""
+    heavy = [("1F0", 10, 30), ("1B0", 30, 70), ("1F1", 70, 90), ("1B1", 90, 130)]
+    light = [("0F0", 0, 10), ("0F1", 10, 20), ("0B0", 70, 90), ("0B1", 130, 150)]
+    of = job(
+        rank(
+            0,
+            again(light, 3, 200),
+            steps=steps(3, 200),
+            optimizer=[(150, 160), (350, 360), (550, 590)],
+        ),
+        rank(1, again(heavy, 3, 200), steps=steps(3, 200)),
+    )
+    found = report(of, steps=StepRange(0, 2)).imbalance
+    assert found.slowdown == pytest.approx((150 + 20) / (135 + 10))
+    assert found.slowest_stage_share == pytest.approx((150 - 120) / (170 - 145))
+
+
 def test_no_step_no_number():
     """Nothing was seen whole."""
-    assert slowdowns([], 3, 0) == (None, None, None)
+    assert slowdowns([], {}, 3, 0) == (None, None, None)
