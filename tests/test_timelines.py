@@ -179,6 +179,16 @@ def test_contradictions_of_clocks_are_counted(tmp_path):
     assert analyze(tmp_path).report.clock.violations == 7
 
 
+def test_the_table_of_the_documentation(tmp_path):
+    """What docs/timelines.md shows can be copied and run, and is what is said of it."""
+    page = (Path(__file__).parent.parent / "docs" / "timelines.md").read_text("utf-8")
+    (tmp_path / "log.csv").write_text(page.split("```text\n")[1].split("```")[0])
+    report = analyze(tmp_path / "log.csv").report
+    assert (report.schedule.name, report.layout.pp, report.schedule.microbatches) == ("1f1b", 2, 2)
+    assert report.bubble.measured == pytest.approx(1 / 3)
+    assert report.quality.findings == ()
+
+
 def test_real_tables_and_lists_agree(shared):
     """StragglerAnalysis wrote one run twice: the table and the Chrome list give the same analysis."""
     pytest.importorskip("pyarrow")

@@ -24,7 +24,7 @@ Kind = Literal["kineto", "chrome", "nsys", "primus", "csv", "parquet", "nsys-rep
 _HEAD = 64 << 10
 _TRACE_HINT = (
     "Give traces of the PyTorch Profiler (export_chrome_trace) or exports of Nsight Systems (nsys export --type "
-    "sqlite), or a directory of them."
+    "sqlite), a table of your own (docs/timelines.md), or a directory of them."
 )
 _REPORTS = (".nsys-rep", ".qdrep")
 UNFINISHED = ".qdstrm"

@@ -56,3 +56,10 @@ def test_a_described_group_wins():
     """What the metadata describe stands above a range."""
     ranks = {r: at(r, groups=[group("1", "mesh_pp", r % 4 + 4, r % 4)]) for r in GRID}
     assert plan(ranks, Options()).pipelines == (((4, 5), (0, 1)), ((6, 7), (2, 3)))
+
+
+def test_a_degree_that_is_not_told_is_that_of_the_recorded():
+    """Positions that count from 0 without a gap are all there are."""
+    found = by_coordinates({rank: placed(pp=(rank, 0)) for rank in range(3)})
+    assert found[1] == {"pp": (0, 1, 2)}
+    assert by_coordinates({rank: placed(pp=(rank, 0)) for rank in (0, 2)})[0] == {}

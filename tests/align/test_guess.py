@@ -189,3 +189,20 @@ def test_never_a_wrong_answer(run):
     true = [some(ran(family, shape, variant=k)[1], positions) for k in variants]
     assert some(orders, positions) in true
     assert found is None or named(found) in ({}, *true)
+
+
+def silent(line):
+    """The ranks without their messages, told by a table that numbers nothing."""
+    return {at: replace(t, messages=Messages.empty(), reconstruction="table") for at, t in line.items()}
+
+
+def test_without_messages_one_stage_a_rank_is_the_plain_reading():
+    """Forwards first, then backwards: that is two chunks of looped-bfs, or gpipe."""
+    line, _ = ran(find("looped-bfs"), Shape(3, 4, 2))
+    assert guess(silent(line), 3) is None
+
+
+def test_without_messages_orders_that_only_chunks_show_tell_them():
+    """No schedule with one stage a rank runs so many forwards ahead."""
+    line, orders = ran(find("interleaved-1f1b"), Shape(4, 8, 2))
+    assert named(guess(silent(line), 4)) == orders

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bubblescope.align.layout import plan
@@ -412,3 +414,12 @@ def test_a_rank_stands_where_its_partner_does():
     }
     found = plan_of(*[timeline(rank, world=12, groups=mine) for rank, mine in groups.items()])
     assert found.pipelines == (((1,), (4, 5), (8, 9)),)
+
+
+def test_actions_that_somebody_named_are_those_of_a_pipeline():
+    """Without stages and messages, the ranks of a table are one line, and a warning says that this is assumed."""
+    table = [replace(timeline(rank, actions=[("?F0", 0, 1)]), reconstruction="table") for rank in range(3)]
+    found = plan_of(*table)
+    assert found.pipelines == (((0,), (1,), (2,)),)
+    assert [f.code for f in found.findings] == ["layout-assumed"]
+    assert plan_of(table[0]).pipelines == ()

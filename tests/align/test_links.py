@@ -54,3 +54,27 @@ def test_kernels_that_hold_the_same_messages_end_together(mine, theirs, together
 def test_nothing_ends_together_on_a_cpu():
     """Halves of gloo end when somebody asks."""
     assert between([0, 1], [0, 1], on_gpu=False) == [False, False]
+
+
+def made(begun: dict[int, int], **more):
+    """The links of two stages of a micro-batch, of which the second begins at these moments, row by row."""
+    first = timeline(0, actions=[("0F0", 0, 10), ("0F1", 10, 20)])
+    second = timeline(1, actions=[(f"1F{i}", at, at + 10) for i, at in begun.items()], **more)
+    makers = {0: (np.full(2, -1), np.full(2, -1)), 1: (np.zeros(len(begun), int), np.array(list(begun)))}
+    return links({0: first, 1: second}, {}, makers)
+
+
+def test_actions_bound_clocks_where_nobody_sends():
+    """None begins before the one that makes its input ended; nothing bounds them from the other side."""
+    found = made({0: 25, 1: 40})
+    assert found.first.tolist() == [0, 0]
+    assert found.second.tolist() == [1, 1]
+    assert found.start_first.tolist() == found.end_first.tolist() == [10, 20]
+    assert found.start_second.tolist() == found.end_second.tolist() == [25, 40]
+    assert not found.both.any()
+    assert not found.together.any()
+
+
+def test_actions_bound_nothing_where_messages_were_recorded():
+    """What was sent tells more, even if it found no partner."""
+    assert len(made({0: 25}, messages=[("recv 0 1F0", 20, 25)])) == 0

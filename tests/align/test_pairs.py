@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bubblescope.align.pairs import UNKNOWN, pair
+from bubblescope.align.pairs import UNKNOWN, makers, pair
 from tests.building import actions_of, job, messages_of, timeline
 
 NOBODY = "-"
@@ -294,3 +294,17 @@ def test_messages_of_no_step():
     """A message outside all steps belongs to no action."""
     first = timeline(0, actions=[("0F0", 0, 10)], messages=[("send 1", 10, 12), ("send 1", 90, 91, -1)])
     assert [action for _, action, _ in ends_of(job(first, timeline(1)))[0]] == ["0F0", NOBODY]
+
+
+def test_makers_of_inputs():
+    """A forward's is on the stage before it, a backward's on the one behind: there the half that came first."""
+    first = timeline(0, actions=[("0F0", 0, 10), ("0B0", 60, 80)])
+    second = timeline(1, actions=[("1F0", 12, 22), ("1I0", 22, 30), ("1W0", 30, 40)])
+    found = makers(job(first, second))
+    assert [column.tolist() for column in found[0]] == [[-1, 1], [-1, 1]]
+    assert [column.tolist() for column in found[1]] == [[0, -1, -1], [0, -1, -1]]
+
+
+def test_makers_that_nobody_recorded():
+    """A stage whose neighbour is missing has none."""
+    assert makers(job(timeline(1, actions=[("1F0", 12, 22)])))[1][0].tolist() == [-1]
