@@ -55,9 +55,13 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
 
 
 def _chunk(block: Sequence[Sequence[str]], found: Layout) -> dict[str, Any]:
+    """The columns of some rows; what a row is short of is empty."""
     chunk: dict[str, Any] = {}
+    width = len(found.columns) + len(found.ignored)
+    even = block if all(len(row) == width for row in block) else [(*row, *[""] * width)[:width] for row in block]
+    columns = list(zip(*even, strict=True)) or [()] * width
     for field, column in found.columns.items():
-        values = [row[column.index] if column.index < len(row) else "" for row in block]
+        values = columns[column.index]
         chunk[field] = (
             values if field == "kind" else times(values, column.scale) if column.scale else ids(values, field)
         )

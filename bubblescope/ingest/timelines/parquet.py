@@ -13,7 +13,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest.stream import Progress
 from bubblescope.ingest.timelines.columns import Column, Layout, layout
 from bubblescope.ingest.timelines.rows import parted
-from bubblescope.ingest.timelines.table import CHUNK, Collector, ids, kept, times
+from bubblescope.ingest.timelines.table import CHUNK, Collector, from_floats, ids, kept, times
 from bubblescope.ingest.times import INVALID
 from bubblescope.model.columns import Bools, Times
 from bubblescope.model.slices import RankSlices
@@ -88,7 +88,7 @@ def _values(column: Any, about: Column) -> Any:
     if not about.scale:
         return ids(column.to_pylist(), about.field)
     if kinds.is_floating(column.type):
-        return _floats(column.to_numpy(zero_copy_only=False).astype(np.float64), about.scale)
+        return from_floats(column.to_numpy(zero_copy_only=False).astype(np.float64), about.scale)
     return times(column.to_pylist(), about.scale)
 
 
@@ -96,12 +96,3 @@ def _whole(values: Times, scale: int, missing: Bools) -> Times:
     """Nanoseconds of integers."""
     bad = missing | (values > _LARGEST // scale) | (values < -(_LARGEST // scale))
     return np.where(bad, INVALID, np.where(bad, 0, values) * scale)
-
-
-def _floats(values: Any, scale: int) -> Times:
-    """Nanoseconds of doubles, whole units and fractions apart, so that nothing is rounded twice."""
-    valid = np.abs(values) <= _LARGEST / scale  # False for NaN
-    values = np.where(valid, values, 0.0)
-    whole = np.floor(values)
-    nanos = whole.astype(np.int64) * scale + np.rint((values - whole) * scale).astype(np.int64)
-    return np.where(valid, nanos, INVALID)

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from bubblescope.errors import InputError
+from bubblescope.ingest.tables import Table
 from bubblescope.ingest.timelines.columns import HINT, IDS, Layout
 from bubblescope.ingest.timelines.findings import Ignored
 from bubblescope.ingest.timelines.rows import UNKNOWN, Rows
 from bubblescope.ingest.timelines.words import LIMITS, Meaning, Role, meaning
 from bubblescope.ingest.times import INVALID, from_decimals
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Bools, Ints, Times
+from bubblescope.model.columns import Bools, Floats, Ints, Times
 from bubblescope.model.trace import Finding
 
-__all__ = ["BAD", "CHUNK", "Chunk", "Collector", "ids", "kept", "times"]
+__all__ = ["BAD", "CHUNK", "Chunk", "Collector", "from_floats", "ids", "kept", "times"]
 
 BAD = -2
 """An id that is no number from 0, nor missing."""
@@ -36,9 +37,29 @@ Chunk = Mapping[str, Any]
 
 
 def times(values: Sequence[Any], scale: int) -> Times:
-    """Nanoseconds of texts or numbers in a unit of `scale` nanoseconds; INVALID of what is no time."""
+    """Nanoseconds of texts or numbers in a unit of `scale` nanoseconds; INVALID of what is no time.
+
+    Where doubles lie a quarter of a nanosecond apart or less, they tell it as well as digits do, and sooner.
+    """
     micros = Decimal(scale) / 1000
-    return from_decimals([_scaled(value, micros) for value in values])
+    try:
+        doubles = np.array(list(map(float, values)))
+    except (TypeError, ValueError):
+        return from_decimals([_scaled(value, micros) for value in values])
+    near = np.abs(doubles) <= 2.0**50 / scale  # False for NaN
+    found = from_floats(np.where(near, doubles, 0.0), scale)
+    for row in np.flatnonzero(~near).tolist():
+        found[row] = from_decimals([_scaled(values[row], micros)])[0]
+    return found
+
+
+def from_floats(values: Floats, scale: int) -> Times:
+    """Nanoseconds of doubles, whole units and fractions apart, so that nothing is rounded twice; else INVALID."""
+    valid = np.abs(values) <= 2.0**52 * 1000 / scale  # False for NaN; the limit is that of bubblescope.ingest.times
+    values = np.where(valid, values, 0.0)
+    whole = np.floor(values)
+    nanos = whole.astype(np.int64) * scale + np.rint((values - whole) * scale).astype(np.int64)
+    return np.where(valid, nanos, INVALID)
 
 
 def _scaled(value: Any, micros: Decimal) -> Decimal:
@@ -91,15 +112,16 @@ class Collector:
 
     def add(self, chunk: Chunk) -> None:
         """Take some rows; those that cannot be are counted, and left out."""
-        said = [_meaning(kind) for kind in chunk["kind"]]
-        ours = np.array([each.role != Role.NONE for each in said], bool)
+        meanings: Table[Meaning] = Table()
+        of_word = {word: meanings[_meaning(word)] for word in set(chunk["kind"])}
+        said = np.array([of_word[word] for word in chunk["kind"]], np.int64)
+        tables = {field: np.array([getattr(each, field) for each in meanings], np.int64) for field in _BY_NAME}
+        ours = tables["role"][said] != Role.NONE
         self._ignored.add(str(chunk["kind"][row]) for row in np.flatnonzero(~ours).tolist())
         good = np.flatnonzero(ours & self._usable(chunk, ours))
         last = chunk["end"][good] if "end" in chunk else chunk["start"][good] + chunk["duration"][good]
         told = {field: chunk[field][good] for field in IDS if field in chunk}
-        by_name = {
-            field: np.array([getattr(said[row], field) for row in good.tolist()], np.int64) for field in _BY_NAME
-        }
+        by_name = {field: table[said[good]] for field, table in tables.items()}
         for field in ("stage", "microbatch", "slice"):
             if field in told:
                 by_name[field] = np.where(told[field] >= 0, told[field], by_name[field])
