@@ -28,6 +28,7 @@ AT_LEAST_0 = (
     "backward_ns",
     "p2p_ns",
     "host_gap_ns",
+    "pause_ns",
     "recv_ahead",
     "first_step",
     "dp_ns",
@@ -129,6 +130,16 @@ def _times(job: Job) -> Iterator[str]:
         yield f"transfer times are needed for {job.p - 1} pairs of neighbours, found {len(job.edges_ns)}"
     if any(not 0 <= edge <= LONGEST_NS for edge in job.edges_ns):
         yield f"a transfer takes no less than 0 and no more than 10^15 ns, found {max(job.edges_ns, key=abs)}"
+    yield from _hosts(job)
+
+
+def _hosts(job: Job) -> Iterator[str]:
+    if len(job.host_gaps_ns) not in (0, job.p):
+        yield f"host_gaps_ns needs a time for each of {job.p} ranks, found {len(job.host_gaps_ns)}"
+    if any(not 0 <= gap <= LONGEST_NS for gap in job.host_gaps_ns):
+        yield f"host_gaps_ns must be at least 0 and no more than 10^15, found {max(job.host_gaps_ns, key=abs)}"
+    if not 0 <= job.pause_chance <= 1:
+        yield f"pause_chance must lie between 0 and 1, found {job.pause_chance}"
 
 
 def _faults(job: Job) -> Iterator[str]:

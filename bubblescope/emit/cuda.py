@@ -15,7 +15,7 @@ from bubblescope.emit.names import (
     step_label,
 )
 from bubblescope.emit.pieces import Piece, cut
-from bubblescope.emit.run import Ran, Run, Span, Step, Transfer
+from bubblescope.emit.run import Done, Ran, Run, Span, Step, Transfer
 from bubblescope.emit.simulate import START_NS, TICK_NS, shortest
 from bubblescope.emit.tape import COMPUTE_STREAM, Args, Launch, Node, Tape
 from bubblescope.model.actions import Action, Kind
@@ -42,8 +42,9 @@ class CudaRank:
         self.place = job.place(rank)
         self.groups = groups_of(job, rank)
         self.communicators = {axis: communicator(job, group) for axis, group in self.groups.items()}
-        late = job.host_gap_ns >= GAP_TICKS * TICK_NS  # a smaller gap is none that a launch could make
-        slack = job.host_gap_ns // GAP_TICKS if late else MOST_NS
+        gap = job.late_ns(self.place.pp)
+        late = gap >= GAP_TICKS * TICK_NS  # a smaller gap is none that a launch could make
+        slack = gap // GAP_TICKS if late else MOST_NS
         self.unit = max(TICK_NS, min(MOST_NS, shortest(job) // job.ticks, slack))
         self.lead = 3 * self.unit + (0 if late else job.run_ahead_ns)
         self.at = 0
@@ -163,7 +164,7 @@ class CudaRank:
         for part in ran.parts:
             pieces = cut(self.job, part, self.rank)
             if part.action.kind == Kind.F:
-                self._forward(part.action, pieces)
+                self._forward(part, pieces)
                 forwards += [piece for piece in pieces if not piece.comm]
             else:
                 self._backward(part.action, pieces)
@@ -174,10 +175,12 @@ class CudaRank:
                 self.tape.project(name, (forwards[0].begin, forwards[-1].end), owner, COMPUTE_STREAM)
         self.at += self.unit
 
-    def _forward(self, action: Action, pieces: list[Piece]) -> None:
+    def _forward(self, done: Done, pieces: list[Piece]) -> None:
         unit, tape = self.unit, self.tape
-        nodes = self.nodes[action] = []
+        nodes = self.nodes[done.action] = []
         for piece in pieces:
+            if done.pause:
+                self._wait(piece.begin)
             if piece.comm:
                 self._reduce(piece, tape.main, TP_STREAM, "tp")
                 continue

@@ -91,6 +91,9 @@ class Job:
         p2p_ns: how long a transfer moves bytes.
         edges_ns: the same for each pair of neighbouring ranks; between other ranks the longest of them.
         host_gap_ns: idle time before each action, after its input arrived.
+        host_gaps_ns: the same for each pipeline rank, in place of it; empty for ranks alike.
+        pause_ns: how long a host stands still that pauses, as for garbage collection.
+        pause_chance: how likely it does so in a forward, each rank by itself: before it, or behind its first kernel.
         recv_ahead: by how many actions earlier than needed a receive is posted.
         steps: optimizer steps recorded.
         first_step: number in the first `ProfilerStep#N`.
@@ -152,6 +155,9 @@ class Job:
     p2p_ns: int = 0
     edges_ns: tuple[int, ...] = ()
     host_gap_ns: int = 0
+    host_gaps_ns: tuple[int, ...] = ()
+    pause_ns: int = 0
+    pause_chance: float = 0.0
     recv_ahead: int = 0
     steps: int = 2
     first_step: int = 0
@@ -201,7 +207,7 @@ class Job:
         object.__setattr__(self, "stage_times", tuple(StageWork(*times) for times in self.stage_times))
         for name in ("slow", "straggler"):
             object.__setattr__(self, name, tuple((key, factor) for key, factor in getattr(self, name)))
-        for name in ("scale", "edges_ns", "skew_ns", "drift_ppm", "missing"):
+        for name in ("scale", "edges_ns", "host_gaps_ns", "skew_ns", "drift_ppm", "missing"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not isinstance(self.recorder, str):
             object.__setattr__(self, "recorder", tuple(self.recorder))
@@ -253,10 +259,13 @@ class Job:
         """Ranks of the whole job."""
         return self.p * self.d * self.t
 
-    @property
-    def gap_ns(self) -> int:
-        """Idle time before each action, what the backend needs included."""
-        return self.host_gap_ns + (CPU_GAP_NS if self.backend == "cpu" else 0)
+    def late_ns(self, pp: int) -> int:
+        """How late the hosts of a pipeline rank are for each action."""
+        return self.host_gaps_ns[pp] if self.host_gaps_ns else self.host_gap_ns
+
+    def gap_ns(self, pp: int) -> int:
+        """Idle time before each action of a pipeline rank, what the backend needs included."""
+        return self.late_ns(pp) + (CPU_GAP_NS if self.backend == "cpu" else 0)
 
     @cached_property
     def pattern(self) -> tuple[bool, ...]:

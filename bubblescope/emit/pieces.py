@@ -32,6 +32,12 @@ class Piece(NamedTuple):
 
 def cut(job: Job, done: Done, rank: int) -> list[Piece]:
     """The kernels of an action on one rank; tensor-parallel ranks differ in when they reach the all-reduce."""
+    first, *others = _cut(job, done, rank)
+    return [first, *(piece._replace(begin=piece.begin + done.pause, end=piece.end + done.pause) for piece in others)]
+
+
+def _cut(job: Job, done: Done, rank: int) -> list[Piece]:
+    """The same as if the host had not paused."""
     if not job.runs_again(done.action.kind):
         return _laid(job, done.useful, done.start, rank, again=False)
     usual = job.backward_ns * (1 - job.weight_fraction if done.action.kind == Kind.I else 1)

@@ -29,12 +29,16 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An action that ran: `useful` nanoseconds of kernels between start and end."""
+    """An action that ran: `useful` nanoseconds of kernels between start and end.
+
+    `pause` is how long its host stood still behind its first kernel.
+    """
 
     action: Action
     start: int
     end: int
     useful: int
+    pause: int = 0
 
 
 @dataclass(frozen=True, slots=True)

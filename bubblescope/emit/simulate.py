@@ -37,9 +37,10 @@ def simulate(job: Job) -> tuple[Step, ...]:
     for number in range(job.steps):
         step = Step(number, start, start + LEAD_NS, [])
         for replica in range(job.d):
-            times = _times(job, nominal, _late(job, replica), f"{number}.{replica}", dice)
+            name = f"{number}.{replica}"
+            times = _times(job, nominal, _late(job, replica), name, dice)
             _check(job, times)
-            step.runs.append(_Simulation(job, todo, times, step.release).run())
+            step.runs.append(_Simulation(job, todo, times, _pauses(job, todo, name), step.release).run())
         _after_pipeline(job, step)
         steps.append(step)
         start = step.end
@@ -76,6 +77,18 @@ def _times(job: Job, nominal: Mapping[Action, float], late: list[float], name: s
             base *= max(LEAST_FACTOR, dice.gauss(1.0, job.jitter))
         times[action] = max(1, round(base))
     return times
+
+
+def _pauses(job: Job, todo: Plan, name: str) -> dict[Action, bool]:
+    """The forwards of a step and replica, of that name, that a pause falls on, and whether inside of them."""
+    dice = random.Random(f"{job.seed}.{name}")  # noqa: S311 - apart from the jitter's, which pauses leave as it is
+    found = {}
+    for action in (action for lane in todo.lanes for block in lane for action in block):
+        falls, inside = dice.random() < job.pause_chance, dice.random() < 0.5
+        leads = todo.lanes[todo.slot[action].rank][todo.slot[action].block][0] == action
+        if falls and action.kind == Kind.F and (leads or job.pieces(Kind.F) > 1):
+            found[action] = job.pieces(Kind.F) > 1 and (inside or not leads)
+    return found
 
 
 def _late(job: Job, replica: int) -> list[float]:
@@ -115,8 +128,8 @@ def _after_pipeline(job: Job, step: Step) -> None:
 class _Simulation:
     """Runs one step of one pipeline: each rank keeps its order, a block waits for its inputs."""
 
-    def __init__(self, job: Job, todo: Plan, times: Times, release: int) -> None:
-        self.job, self.plan, self.times, self.release = job, todo, times, release
+    def __init__(self, job: Job, todo: Plan, times: Times, pauses: Mapping[Action, bool], release: int) -> None:
+        self.job, self.plan, self.times, self.pauses, self.release = job, todo, times, pauses, release
         self.ends: dict[Action, int] = {}
         self.channel: dict[tuple[int, int, bool], int] = {}  # until when messages of a stage and a way move
         self.result = Run([[] for _ in todo.lanes])
@@ -154,7 +167,7 @@ class _Simulation:
             return False
         lane = self.result.lanes[rank]
         previous = lane[-1].end if lane else self.release
-        start = max([previous, *(transfer.end for transfer in awaited)]) + self.job.gap_ns
+        start = max([previous, *(transfer.end for transfer in awaited)]) + self.job.gap_ns(rank)
         ran = Ran(self._parts(block, start), awaited, fused is not None)
         self.ends.update(dict.fromkeys(block, ran.end))
         lane.append(ran)
@@ -164,9 +177,11 @@ class _Simulation:
         """The actions of a block, one right after the other."""
         parts = []
         for action in block:
-            useful = self.times[action]
-            end = start + useful + (self.job.pieces(action.kind) - 1) * self.job.kernel_gap_ns
-            parts.append(Done(action, start, end, useful))
+            useful, inside = self.times[action], self.pauses.get(action)
+            start += self.job.pause_ns if inside is False else 0
+            pause = self.job.pause_ns if inside else 0
+            end = start + useful + (self.job.pieces(action.kind) - 1) * self.job.kernel_gap_ns + pause
+            parts.append(Done(action, start, end, useful, pause))
             start = end
         return tuple(parts)
 

@@ -37,6 +37,11 @@ JOBS = {
     "cpu chimera": Job(**ROUGH, schedule="chimera", p=2, m=4, backend="cpu"),
     "cpu": Job(**ROUGH, p=3, m=4, backend="cpu"),
     "cpu gpipe": Job(**ROUGH, schedule="gpipe", p=2, m=4, t=2, d=2, backend="cpu", labels="torch"),
+    "pauses": Job(**ROUGH, p=3, m=4, d=2, t=2, pause_ns=3_000_000, pause_chance=0.3),
+    "pauses in blocks": Job(**ROUGH, schedule="dualpipe-v", p=2, m=6, v=2, pause_ns=3_000_000, pause_chance=0.5),
+    "pauses of one kernel": Job(p=2, m=4, kernels=1, pause_ns=3_000_000, pause_chance=0.5),
+    "hosts of their own": Job(**(ROUGH | {"host_gap_ns": 0}), p=3, m=4, host_gaps_ns=(0, 400_000, 50_000)),
+    "cpu pauses": Job(p=2, m=4, backend="cpu", pause_ns=3_000_000, pause_chance=0.5, host_gaps_ns=(0, 400_000)),
     "one kernel, no transfer time": Job(p=2, m=2, kernels=1, forward_ns=100_000, backward_ns=150_000),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -61,6 +62,33 @@ def test_host_gaps_are_host():
     """A rank that never waits for an input loses exactly its gaps."""
     rank = truth(Job(p=1, host_gap_ns=50_000)).steps[0].pipelines[0].ranks[0]
     assert (rank.host, rank.wait, rank.transfer) == (15 * 50_000, 0, 0)
+
+
+def test_hosts_of_a_rank_are_late_by_themselves():
+    """Each of the eight actions of rank 1 begins late, and none of rank 0's."""
+    first, second = truth(Job(p=2, m=4, host_gaps_ns=(0, 50_000))).steps[0].pipelines[0].ranks
+    assert (first.host, second.host) == (0, 8 * 50_000)
+
+
+def test_a_pause_costs_what_it_lasts_and_no_work():
+    """Of every forward, before or inside: one rank loses all pauses but one that comes before its first action."""
+    rank = truth(Job(p=1, pause_ns=3_000_000, pause_chance=1.0)).steps[0].pipelines[0].ranks[0]
+    inside = [a.name for a in rank.actions if a.end - a.start > a.useful]
+    assert {name[1] for name in inside} == {"F"}
+    assert 0 < len(inside) < 8
+    assert rank.host == 3_000_000 * (8 if rank.actions[0].name in inside else 7)
+    assert rank.useful == 240_000_000
+
+
+def test_pauses_fall_anywhere_as_often_as_asked():
+    """A tenth of the forwards of many steps, not the same ones of each rank or step; what takes how long stays."""
+    job = Job(steps=40, jitter=0.1, pause_ns=1_000_000, pause_chance=0.1, kernels=2)
+    calm, paused = truth(replace(job, pause_chance=0.0)), truth(job)
+    ranks = [rank for step in paused.steps for rank in step.pipelines[0].ranks]
+    assert [r.useful for r in ranks] == [r.useful for s in calm.steps for r in s.pipelines[0].ranks]
+    host = [rank.host // 1_000_000 for rank in ranks]
+    assert sum(host) == pytest.approx(0.1 * 40 * 4 * 8, rel=0.25)
+    assert len(set(host)) > 2
 
 
 HAND_MADE = Job(p=2, m=1, steps=1, p2p_ns=1_000_000, host_gap_ns=500_000)
