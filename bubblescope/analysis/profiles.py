@@ -19,7 +19,7 @@ from bubblescope.model.actions import Action, Kind
 __all__ = ["Profile", "Profiles"]
 
 CHANCE = 2.5
-"""Standard errors within which a departure from the mean is taken for chance, which moves one profile in a hundred so."""
+"""Standard errors within which a departure is taken for chance, which alone moves one profile in a hundred so far."""
 
 Place = tuple[int, Kind]
 """A stage and a kind of its actions."""
