@@ -104,6 +104,8 @@ def _cause(report: Report, cause: str) -> str:
     text, imbalance = words.cause_words(cause), report.imbalance
     if cause == "imbalance" and imbalance.slowest_stage is not None and imbalance.stage_ratio is not None:
         return f"{text}, stage {imbalance.slowest_stage} working {words.ratio(imbalance.stage_ratio)} times the mean"
+    if cause == "host" and not words.messages_seen(report):
+        return "gaps of the host or transfers, as no message was recorded"
     if cause == "straggler" and imbalance.stragglers:
         return f"slow {words.ranks_named([rank for straggler in imbalance.stragglers for rank in straggler.ranks])}"
     return text

@@ -21,6 +21,7 @@ __all__ = [
     "counted",
     "duration",
     "enumerate_words",
+    "messages_seen",
     "milliseconds",
     "owes",
     "percent",
@@ -50,6 +51,11 @@ KINDS = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gr
 def cause_words(cause: str) -> str:
     """The cause in plain words; one that is unknown here keeps its name."""
     return CAUSES.get(cause, cause)
+
+
+def messages_seen(report: Report) -> bool:
+    """Whether any message between stages was recorded; if not, gaps of the host hold the transfers too."""
+    return any(call.group == "pp" for call in report.communication)
 
 
 def percent(share: float | None, digits: int = 1) -> str:
