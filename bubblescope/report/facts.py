@@ -148,7 +148,8 @@ def _theory(report: Report) -> str:
 def _balance(report: Report) -> str:
     ratio = report.imbalance.replica_ratio
     parts = [uneven.heaviest(report)]
-    parts += [] if ratio is None else [f"replicas differ by up to {words.ratio(ratio)} times"]
+    if ratio is not None and words.ratio(ratio) != "1.00":
+        parts.append(f"replicas differ by up to {words.ratio(ratio)} times")
     return "; ".join(filter(None, parts))
 
 
