@@ -13,12 +13,14 @@ from bubblescope.model.recorders import recorder
 from bubblescope.model.slices import ActionSlices, MessageSlices, RankSlices
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import Actions, Collectives, Messages, RankTimeline, Steps, Work
-from bubblescope.model.trace import Finding
+from bubblescope.model.trace import CommArgs, Finding
 from bubblescope.reconstruct.actions import Ranges, behind, number, recurrences, starts_after
 from bubblescope.reconstruct.ranges import NONE
 
 __all__ = ["reconstruct_slices"]
 
+_HALVES = (CommArgs(op="send", description="pp"), CommArgs(op="recv", description="pp"))
+"""Calls of messages, by their direction."""
 _BLOCKS = ("actions", "messages", "collectives", "optimizer", "extents")
 
 
@@ -41,7 +43,7 @@ def reconstruct_slices(slices: RankSlices, rank: int) -> RankTimeline:
         steps=steps,
         actions=actions,
         work=Work(actions.start, actions.end, np.arange(len(actions))),
-        messages=_messages(slices.messages, steps, actions),
+        messages=_messages(slices.messages, steps, actions, first_call=len(slices.calls)),
         collectives=Collectives(
             start=c.start,
             end=c.end,
@@ -50,7 +52,7 @@ def reconstruct_slices(slices: RankSlices, rank: int) -> RankTimeline:
             call=c.call,
             bytes=np.full(len(c), NONE),
         ),
-        calls=slices.calls,
+        calls=(*slices.calls, *_HALVES),
         optimizer=Spans.of(slices.optimizer.start, slices.optimizer.end),
         reconstruction="table" if len(actions) else None,
         restarts=slices.restarts,
@@ -173,7 +175,7 @@ def _actions(slices: RankSlices, steps: Steps) -> tuple[Actions, tuple[Finding, 
     return found, (Finding("counted-microbatches", "info", message, slices.source.path),)
 
 
-def _messages(slices: MessageSlices, steps: Steps, actions: Actions) -> Messages:
+def _messages(slices: MessageSlices, steps: Steps, actions: Actions, *, first_call: int) -> Messages:
     """The messages in the order of their start, with the ids of the actions that make or await them."""
     m = slices
     row = _rows(steps, m.step)
@@ -187,10 +189,10 @@ def _messages(slices: MessageSlices, steps: Steps, actions: Actions) -> Messages
             direction=m.direction,
             peer=m.peer,
             bytes=np.full(len(m), NONE),
-            call=np.full(len(m), NONE),
+            call=first_call + m.direction,
             kind=m.kind,
             stage=m.stage,
-            microbatch=m.microbatch,
+            microbatch=np.where(m.kind >= 0, m.microbatch, NONE),  # of which of its actions is not told
             slice=m.slice,
             kernel=np.arange(len(m)),
             after=np.where(inside, after, NONE),

@@ -136,6 +136,7 @@ def test_messages_of_a_kind_belong_to_its_actions_in_turn():
     kinds = [(Kind(kind).name, stage, i) for kind, stage, i in zip(m.kind, m.stage, m.microbatch, strict=True)]
     assert kinds == [("F", 1, 0), ("F", 1, 1), ("F", -1, -1), ("B", 1, 0), ("B", 1, 1)]
     assert m.after.tolist() == [-1, 0, 1, 2, 3]
+    assert [found.calls[call].op for call in m.call] == ["recv", "recv", "send", "send", "send"]
 
 
 def test_steps_that_begin_anew_are_laid_one_after_the_other():

@@ -14,6 +14,7 @@ from bubblescope.ingest.blocks import EPOCH
 from bubblescope.ingest.metadata import named
 from bubblescope.ingest.tables import MOST_RANKS
 from bubblescope.ingest.timelines.words import CALLS, Role
+from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.slices import ActionSlices, CallSlices, MessageSlices, RankSlices, Slices
 from bubblescope.model.trace import Coordinate, Finding, Identity, Source
@@ -25,6 +26,8 @@ S = TypeVar("S", bound=Slices)
 UNKNOWN = -1
 PLACES = ("rank", "pp", "dp", "tp", "stage")
 """What a lane or a process may tell of all of its rows."""
+
+_HINT = "docs/timelines.md says what slices are called, and how they name their rank."
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +66,14 @@ def parted(
         findings: what is to be said of the file; the first rank says it.
     """
     path = source.path
-    if not np.any((rows.role == Role.ACTION) & (rows.kind == 0)):
-        raise InputError(f"{path}: expected forwards of a pipeline, found none", hint="docs/timelines.md lists names.")
     rank, coordinates, told = _ranks(rows, lanes)
     absolute = bool(2 * np.count_nonzero(rows.start > EPOCH) > len(rows))
     restarts = _restarts(rows, rank)
     lost = (rank == UNKNOWN) | (restarts & (rows.step < 0))
     said = [*findings, *_lost(path, int(lost.sum()))]
+    if not np.any((rows.role == Role.ACTION) & (rows.kind == Kind.F) & ~lost):
+        why = "".join(f"; {finding.message}" for finding in said)
+        raise InputError(f"{path}: expected forwards of a pipeline, found none{why}", hint=_HINT)
     order = np.argsort(rank, kind="stable")
     order = order[~lost[order]]
     numbers, first = np.unique(rank[order], return_index=True)
@@ -133,7 +137,7 @@ def _ranks(rows: Rows, lanes: Sequence[tuple[str, str]]) -> tuple[Ints, dict[int
     """The rank of each row, where each rank stands, and whether these are numbers of ranks or only of an order."""
     acting = rows.role == Role.ACTION
     if np.all(rows.rank[acting] >= 0):
-        told = rows.pp[acting].min() >= 0
+        told = rows.pp[acting].min(initial=0) >= 0
         return rows.rank, _coordinates(rows, rows.rank) if told else {}, True
     pp = rows.pp
     if np.all(pp[acting] < 0) and np.all(rows.stage[acting] >= 0) and (not lanes or _crowded(rows)):

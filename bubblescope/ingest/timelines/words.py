@@ -122,12 +122,13 @@ _FIELD = {alias: field for field, aliases in _FIELDS.items() for alias in aliase
 _ALIASES = [alias for aliases in _FIELDS.values() for alias in aliases.split()]
 
 LIMITS = {
-    **dict.fromkeys(("rank", "pp", "dp", "tp", "stage", "peer"), MOST_RANKS - 1),
+    **dict.fromkeys(("rank", "dp", "tp", "peer"), MOST_RANKS - 1),
+    **dict.fromkeys(("pp", "stage"), 9999),
     **dict.fromkeys(("microbatch", "slice"), 2**31 - 1),
     "chunk": 255,
     "step": 2**62,
 }
-"""The largest number of each field; beyond it is damage."""
+"""The largest number of each field; beyond it is damage. What labels can say of stages has the same limits."""
 
 _PLACE = re.compile(r"(?i)(?<![a-z])(?:(pp|dp|tp|global)[ _-]*)?(?:rank|(stage))[ _:\[-]*(\d{1,6})")
 
