@@ -17,6 +17,9 @@ from bubblescope.model.timeline import Messages
 
 __all__ = ["begun", "told"]
 
+SLACK = 5e-6
+"""Share of a step by which a rank may seem to ask before it was free: so exact is a time in a float of seconds."""
+
 
 def begun(view: RankView, rows: Ints, free: Times) -> tuple[Times, Bools]:
     """When the bytes of some receives began to move, and whether that is the beginning or only bounds it from above.
@@ -29,7 +32,12 @@ def begun(view: RankView, rows: Ints, free: Times) -> tuple[Times, Bools]:
     posted = np.maximum(view.timeline.messages.start[rows], view.pairing.other[rows])
     if view.timeline.on_gpu:
         return posted, np.ones(len(rows), bool)
-    return np.maximum(posted, free), posted >= free
+    return np.maximum(posted, free), posted + _slack(view) >= free
+
+
+def _slack(view: RankView) -> int:
+    steps = view.timeline.steps
+    return int(SLACK * np.max(steps.end - steps.start, initial=0))
 
 
 def told(views: Mapping[int, RankView]) -> dict[int, Bools]:

@@ -16,13 +16,17 @@ from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import RankStep
 from bubblescope.model.actions import Action
-from bubblescope.model.columns import Times
+from bubblescope.model.columns import Ints, Times
 from bubblescope.model.timeline import Messages
 from bubblescope.schedules.replay import Delays
 
 __all__ = ["Waits", "waits"]
 
 Lengths = npt.NDArray[np.float64]
+
+CLIPPED, SAME = 0.9, 1e-6
+"""Share of receives that start with their sends from which on that is the recorder's doing, and the share of the window
+that counts as the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,24 @@ def waits(views: Mapping[int, RankView], step: PipelineStep) -> Waits:
         for part in ("transfer", "posted", "host", "inside")
     )
     blocking = any(views[rank].blocking for rank in step.steps)
-    return Waits(Delays(transfer=transfer, posted=posted, blocking=blocking), host, inside)
+    known = dict.fromkeys(posted, 0.0) if _clipped(views, step) else posted
+    return Waits(Delays(transfer=transfer, posted=known, blocking=blocking), host, inside)
+
+
+def _clipped(views: Mapping[int, RankView], step: PipelineStep) -> bool:
+    """Whether the receives were recorded from when both sides were there, so that nothing tells when they were posted.
+
+    Some recorders write down when bytes moved: there nearly all receives start with their sends.
+    """
+    starts = [_starts(views[rank], mine) for rank, mine in step.steps.items()]
+    received, sent = (np.concatenate(part) for part in zip(*starts, strict=True))
+    return len(sent) > 0 and float(np.mean(np.abs(received - sent) <= SAME * step.window.length)) > CLIPPED
+
+
+def _starts(view: RankView, step: RankStep) -> tuple[Times, Times]:
+    """When the receives of a rank in a step started, and when their sends did."""
+    rows = _received(view, step)
+    return view.timeline.messages.start[rows], view.pairing.other[rows]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,11 +103,18 @@ class _Waits:
         return cls(step, transfer, posted, host, extent - step.durations)
 
 
+def _received(view: RankView, step: RankStep) -> Ints:
+    """The receives of a step whose sends are known."""
+    messages, pairing = view.timeline.messages, view.pairing
+    rows = np.flatnonzero((messages.direction == Messages.RECV) & np.isin(pairing.action, step.rows))
+    known: Ints = rows[pairing.other[rows] != UNKNOWN]
+    return known
+
+
 def _inputs(view: RankView, step: RankStep, before: Times) -> tuple[Lengths, Lengths, Lengths]:
     """For each action how long its input moved, and how long after `before` it was asked for and had arrived."""
     messages, pairing = view.timeline.messages, view.pairing
-    rows = np.flatnonzero((messages.direction == Messages.RECV) & np.isin(pairing.action, step.rows))
-    rows = rows[pairing.other[rows] != UNKNOWN]
+    rows = _received(view, step)
     at = np.searchsorted(step.rows, pairing.action[rows])
     transfer, posted, arrived = np.full((3, len(step.rows)), np.nan)
     start, end = messages.start[rows], messages.end[rows]

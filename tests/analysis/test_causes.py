@@ -219,3 +219,23 @@ def test_a_report_whose_parts_do_not_add_up_is_found_out():
     ranks = (dataclasses.replace(whole.ranks[0], host_ns=whole.ranks[0].host_ns + 1), *whole.ranks[1:])
     with pytest.raises(ValueError, match="window of rank 0"):
         dataclasses.replace(whole, ranks=ranks).self_check()
+
+
+def test_receives_that_start_with_their_sends_tell_nothing_of_their_posting():
+    """Of a recorder that writes when bytes moved, a wait for a heavy stage is no late receive, asked in any order."""
+    heavy = {f"1{kind}{i}": 2 * length for kind, length in (("F", 10), ("B", 20)) for i in range(2)}
+    of = played(lengths=heavy)
+    first, second = of.timelines[0], of.timelines[1]
+    sends = [("send 1 0F0", 10, 10), ("send 1 0F1", 20, 20), ("recv 1 0B0", 70, 70), ("recv 1 0B1", 130, 130)]
+    receives = [("recv 0 1F0", 10, 10), ("recv 0 1F1", 20, 20), ("send 0 1B0", 70, 70), ("send 0 1B1", 130, 130)]
+    clipped = job(rank(0, rows(first), messages=sends), rank(1, rows(second), messages=receives))
+    found = {cause.cause: cause for cause in report(clipped, attribution="shapley").bubble.causes}
+    assert found["imbalance"].ns == 15
+    assert found["p2p"].ns == 0
+
+
+def rows(timeline):
+    """A rank's actions as `rank` takes them."""
+    a = timeline.actions
+    names = [f"{s}{'FBIW'[k]}{i}" for s, k, i in zip(a.stage, a.kind, a.microbatch, strict=True)]
+    return list(zip(names, a.start.tolist(), a.end.tolist(), strict=True))
