@@ -54,6 +54,8 @@ class Profiles:
         own = {pipeline: means(mine, _of) for pipeline, mine in rows.items()}
         errors = {pipeline: _errors(mine) for pipeline, mine in against.items()}
         common = _common(list(own.values()), list(errors.values()))
+        if len(own) == 1:  # with nothing to compare a replica to, all that it is is common
+            return cls(common, dict.fromkeys(own, common))
         return cls(common, {pipeline: _own(lengths, common, errors[pipeline]) for pipeline, lengths in own.items()})
 
     def expected(self, pipeline: int, durations: Mapping[Action, float]) -> dict[Action, float]:
@@ -75,7 +77,8 @@ def _common(own: Sequence[Mapping[Place, float]], errors: Sequence[Mapping[Place
     keys = {key for lengths in own for key in lengths}
     usual = _scaled({key: median_low([lengths[key] for lengths in own if key in lengths]) for key in keys})
     known = {key: _of_median([found[key] for found in errors if key in found]) for key in keys}
-    return _scaled({key: 1 + _beyond_chance(part - 1, known[key]) for key, part in usual.items()})
+    # What always takes no time does so by no chance: a first stage has no gradient of its input to work out.
+    return _scaled({key: 1 + _beyond_chance(part - 1, known[key]) if part else 0.0 for key, part in usual.items()})
 
 
 def _own(lengths: Mapping[Place, float], common: Profile, errors: Mapping[Place, float]) -> Profile:

@@ -26,7 +26,7 @@ _LONGEST = 64 << 10
 
 def header(head: bytes) -> Layout | None:
     """The layout of a text that begins with `head`; None where its first line is no header of slices."""
-    line = head.removeprefix(BOM).split(b"\n", 1)[0].decode("utf-8", "replace").strip("\r")
+    line = (head.removeprefix(BOM).splitlines() or [b""])[0].decode("utf-8", "replace")
     names = next(csv.reader([line], delimiter=_delimiter(line)), [])
     found = layout(names)
     return found if found.meant else None
