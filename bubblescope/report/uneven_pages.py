@@ -128,18 +128,20 @@ UNEVEN = (
     ),
     Entry(
         name="imbalance.slowdown",
-        summary="how many times as long a job's pipelines take as with even work, transfers free",
+        summary="how many times as long a job's steps take as with even work, transfers free",
         text=(
-            "S = T / T_ideal: the replay of all pipelines with the durations that were, over the same with every "
-            "action as long as the mean of its kind. The slowest pipeline of a step counts."
+            "The replay of all pipelines with the durations that were, over the same with every action as long as the "
+            "mean of its kind. The slowest pipeline of a step counts, and with it the rest of the step: gradients and "
+            "optimizer, in T_ideal with their median."
         ),
+        formula="S = T / T_ideal",
         keys=("imbalance.slowdown",),
         hidden=("S",),
         unit="a ratio, about 1 or more",
         example=Example(
             setting=RUN,
             rows=(
-                ("T", "3 * (10 + 20) + 8 * (12 + 24)", "378 ms"),
+                ("T, of the pipeline alone", "3 * (10 + 20) + 8 * (12 + 24)", "378 ms"),
                 ("T_ideal", "(8 + 4 - 1) * (10.5 + 21)", "346.5 ms"),
                 ("slowdown", "378 / 346.5", "1.09"),
             ),
@@ -166,7 +168,7 @@ UNEVEN = (
             ),
         ),
         reading="Near 1: the split of the layers is to blame. Near 0: look at ranks and micro-batches.",
-        pitfalls="The paper takes the last stage and whole steps. Null where next to nothing is lost.",
+        pitfalls="The paper takes the last stage, and replays the rest of a step call by call. Null where next to nothing is lost.",
         where="JSON",
         see=("imbalance.slowdown", "stage_ratio", "slowest_rank_share"),
         section=_SECTION,
