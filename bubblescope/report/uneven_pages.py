@@ -168,7 +168,10 @@ UNEVEN = (
             ),
         ),
         reading="Near 1: the split of the layers is to blame. Near 0: look at ranks and micro-batches.",
-        pitfalls="The paper takes the last stage, and replays the rest of a step call by call. Null where next to nothing is lost.",
+        pitfalls=(
+            "The paper takes the last stage, and replays the rest of a step call by call. Null where next to nothing "
+            "is lost."
+        ),
         where="JSON",
         see=("imbalance.slowdown", "stage_ratio", "slowest_rank_share"),
         section=_SECTION,
