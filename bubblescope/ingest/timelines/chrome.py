@@ -34,16 +34,16 @@ Columns = dict[str, np.ndarray[Any, Any]]
 class _Event(Struct, gc=False):
     ph: str = ""
     name: str = ""
-    pid: int | str = ""
-    tid: int | str = ""
+    pid: int | float | str | None = ""
+    tid: int | float | str | None = ""
     ts: int | float = float("nan")
-    dur: int | float = 0
+    dur: int | float = float("nan")
     args: Any = None
 
 
 class _Exact(_Event, gc=False):
     ts: Decimal = Decimal("NaN")  # type: ignore[assignment]
-    dur: Decimal = Decimal(0)  # type: ignore[assignment]
+    dur: Decimal = Decimal("NaN")  # type: ignore[assignment]
 
 
 _FAST = msgspec.json.Decoder(list[_Event])
@@ -126,7 +126,8 @@ class _Collector:
         whole = [(event, said) for event, said in known if event.ph == "X" or said.role == Role.STEP]
         halves = [(event, said) for event, said in known if event.ph in ("B", "E") and said.role != Role.STEP]
         ours = [(event, said) for event, said in whole if said.role != Role.NONE]
-        start, length = micros([event.ts for event, _ in ours]), micros([event.dur for event, _ in ours])
+        start = micros([event.ts for event, _ in ours])
+        length = micros([event.dur if event.ph == "X" else 0 for event, _ in ours])
         times = micros([event.ts for event, _ in halves])
         self.events += len(events)
         self._ignored.add(event.name for event, said in whole if said.role == Role.NONE and event.ph == "X")
@@ -193,7 +194,8 @@ class _Collector:
         threads = [self._told["thread_name"].get(lane, {}) for lane in lanes]
         owners = [self._told["process_name"].get((pid, ""), {}) for pid, _ in lanes]
         for name in PLACES:
-            told = np.array([mine.get(name, own.get(name, UNKNOWN)) for mine, own in zip(threads, owners, strict=True)])
+            known = [mine.get(name, own.get(name, UNKNOWN)) for mine, own in zip(threads, owners, strict=True)]
+            told = np.array(known, np.int64)
             column = np.where(getattr(rows, name) >= 0, getattr(rows, name), told[rows.lane])
             if name != "stage":  # a lane of one stage need not be all that its process holds
                 column = told_for_all(told_for_all(column, rows.lane), rows.process)
@@ -221,6 +223,8 @@ def _arguments(args: dict[str, Any]) -> dict[str, int]:
 
 def _number(given: Any, limit: int) -> int:
     if isinstance(given, str) and given.isdecimal() and len(given) < 20:
+        given = int(given)
+    if isinstance(given, float) and given.is_integer():  # as tables with gaps make of whole numbers
         given = int(given)
     return given if type(given) is int and 0 <= given <= limit else UNKNOWN
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from bubblescope.errors import InputError
 from bubblescope.ingest.registry import read
 from bubblescope.ingest.timelines.chrome import read as read_list
 from bubblescope.model.actions import Kind
@@ -82,7 +83,7 @@ def test_halves_whose_arguments_stand_at_the_end(ranks):
         [2],
     ]
     assert one.extents.step.tolist() == [10]
-    assert one.identity.coordinates == (Coordinate("pp", 0, 2),)
+    assert one.identity.coordinates == (Coordinate("pp", 0, 0),)
     assert other.actions.kind.tolist() == [Kind.B]
     assert [f.code for f in one.findings] == ["unusable-rows"]
 
@@ -104,7 +105,7 @@ def test_places_in_the_names_of_threads_and_processes(ranks):
     )
     assert [each.identity.rank for each in found] == [0, 1, 2, 3]
     last = found[3]
-    assert last.identity.coordinates == (Coordinate("pp", 1, 2), Coordinate("dp", 1, 2), Coordinate("tp", 0, 1))
+    assert last.identity.coordinates == (Coordinate("pp", 1, 0), Coordinate("dp", 1, 0), Coordinate("tp", 0, 0))
     assert [len(block) for block in last.blocks] == [1, 1, 1, 1, 0]
     assert last.calls[last.collectives.call[0]].description == "dp"
     assert last.messages.microbatch.tolist() == [-1]
@@ -141,6 +142,35 @@ def test_an_object_of_events_is_read_as_a_list_is(ranks):
     (only,) = ranks(slice_("forward", 0, 5), document=lambda e: {"other": [1], "traceEvents": list(e), "more": {}})
     assert only.actions.end.tolist() == [5000]
     assert (only.source.format, only.source.events) == ("timeline", 1)
+
+
+def test_whole_numbers_may_be_written_as_fractions(ranks):
+    """As tables with gaps become JSON: 3.0 is 3, and what is no whole number is no id."""
+    (only,) = ranks(slice_("forward", 0, 5, rank=3.0, mb=2.0), slice_("forward", 5, 5, rank=3, mb=1.5))
+    assert only.identity.rank == 3
+    assert only.actions.microbatch.tolist() == [2, -1]
+
+
+@pytest.mark.parametrize("pid", [None, 1.5, -1])
+def test_any_process_id_will_do(ranks, pid):
+    """Ids of processes only tell slices apart."""
+    (only,) = ranks(slice_("forward", 0, 5, (pid, 0)), slice_("backward", 5, 5, (pid, 0)))
+    assert only.actions.kind.tolist() == [Kind.F, Kind.B]
+
+
+def test_a_slice_without_a_length_is_unusable(ranks):
+    """How long it took is not told, which is not the same as no time."""
+    lacking = {key: value for key, value in slice_("forward", 10, 5).items() if key != "dur"}
+    (only,) = ranks(slice_("forward", 0, 5), lacking)
+    assert len(only.actions) == 1
+    assert [f.code for f in only.findings] == ["unusable-rows"]
+
+
+def test_a_list_without_a_usable_slice_is_an_error(save):
+    """Its events name forwards, but none of them has a time."""
+    text = json.dumps([slice_("forward", 0, 5) | {"pid": [k]} for k in range(2)])
+    with pytest.raises(InputError, match="found none"):
+        list(read(save(text)))
 
 
 def test_unusable_events_are_counted(ranks):
