@@ -62,7 +62,8 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
             names = [column.name for column in found.columns.values()]
             total = max(file.metadata.num_rows, 1)
             for batch in file.iter_batches(batch_size=CHUNK, columns=names):
-                collected.add({field: _values(batch.column(c.name), c) for field, c in found.columns.items()})
+                place = {name: k for k, name in reversed(list(enumerate(batch.schema.names)))}  # of two the first
+                collected.add({field: _values(batch.column(place[c.name]), c) for field, c in found.columns.items()})
                 if progress is not None:
                     progress(size * collected.rows // total)
     except (pa.ArrowException, OSError) as error:
@@ -75,8 +76,8 @@ def _values(column: Any, about: Column) -> Any:
     """A column as `Collector.add` takes it."""
     import pyarrow.types as kinds  # noqa: PLC0415
 
-    if about.field == "kind":
-        return column.to_pylist()
+    if about.field == "kind" or kinds.is_nested(column.type):
+        return _read(list(map(_text, column.to_pylist())), about)
     if hasattr(column.type, "unit"):
         column = column.cast("int64")
     whole = kinds.is_integer(column.type) and not kinds.is_uint64(column.type)
@@ -85,11 +86,21 @@ def _values(column: Any, about: Column) -> Any:
         if about.scale:
             return _whole(values, about.scale, missing.to_numpy(zero_copy_only=False))
         return kept(values, about.field)
-    if not about.scale:
-        return ids(column.to_pylist(), about.field)
-    if kinds.is_floating(column.type):
+    if about.scale and kinds.is_floating(column.type):
         return from_floats(column.to_numpy(zero_copy_only=False).astype(np.float64), about.scale)
-    return times(column.to_pylist(), about.scale)
+    return _read(column.to_pylist(), about)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return "" if value is None else str(value)
+
+
+def _read(values: list[Any], about: Column) -> Any:
+    if about.field == "kind":
+        return values
+    return times(values, about.scale) if about.scale else ids(values, about.field)
 
 
 def _whole(values: Times, scale: int, missing: Bools) -> Times:
