@@ -9,12 +9,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bubblescope.errors import InputError
 from bubblescope.ingest.document import BOM
 from bubblescope.ingest.stream import Progress, Stream
 from bubblescope.ingest.timelines.columns import HINT, Layout, layout
 from bubblescope.ingest.timelines.rows import parted
-from bubblescope.ingest.timelines.table import CHUNK, Collector, ids, times
+from bubblescope.ingest.timelines.table import CHUNK, TORN, Collector, ids, times
 from bubblescope.model.slices import RankSlices
 from bubblescope.model.trace import Source
 
@@ -55,9 +57,9 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
 
 
 def _chunk(block: Sequence[Sequence[str]], found: Layout) -> dict[str, Any]:
-    """The columns of some rows; what a row is short of is empty."""
-    chunk: dict[str, Any] = {}
+    """The columns of some rows; what a row is short of is empty, and one that has more is torn."""
     width = len(found.columns) + len(found.ignored)
+    chunk: dict[str, Any] = {TORN: np.array([any(row[width:]) for row in block], bool)}
     even = block if all(len(row) == width for row in block) else [(*row, *[""] * width)[:width] for row in block]
     columns = list(zip(*even, strict=True)) or [()] * width
     for field, column in found.columns.items():

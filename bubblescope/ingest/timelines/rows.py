@@ -76,6 +76,8 @@ def parted(
         raise InputError(f"{path}: expected forwards of a pipeline, found none{why}", hint=_HINT)
     order = np.argsort(rank, kind="stable")
     order = order[~lost[order]]
+    if not len(order):
+        raise InputError(f"{path}: {said[-1].message}", hint="docs/timelines.md lists what tells a rank.")
     numbers, first = np.unique(rank[order], return_index=True)
     for number, index in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
         identity, more = _identity(Path(path), number if told else None, coordinates.get(number, ()), len(numbers) > 1)
@@ -134,18 +136,33 @@ def _lost(path: str, count: int) -> list[Finding]:
 
 
 def _ranks(rows: Rows, lanes: Sequence[tuple[str, str]]) -> tuple[Ints, dict[int, tuple[Coordinate, ...]], bool]:
-    """The rank of each row, where each rank stands, and whether these are numbers of ranks or only of an order."""
+    """The rank of each row, where each rank stands, and whether these are numbers of ranks or only of an order.
+
+    A row of a table that does not tell what others do is of no rank; a lane of a list may stand for all of its rows.
+    """
     acting = rows.role == Role.ACTION
-    if np.all(rows.rank[acting] >= 0):
-        told = rows.pp[acting].min(initial=0) >= 0
-        return rows.rank, _coordinates(rows, rows.rank) if told else {}, True
+    told = np.all if lanes else np.any
+    if told(rows.rank[acting] >= 0):
+        pp = _positions(rows, acting)
+        placed = pp[acting].min(initial=0) >= 0
+        return rows.rank, _coordinates(rows.replace(pp=pp), rows.rank) if placed else {}, True
     pp = rows.pp
-    if np.all(pp[acting] < 0) and np.all(rows.stage[acting] >= 0) and (not lanes or _crowded(rows)):
+    if np.all(pp[acting] < 0) and told(rows.stage[acting] >= 0) and (not lanes or _crowded(rows)):
         pp = rows.stage  # one stage a rank: nothing tells otherwise
-    if np.all(pp[acting] >= 0):
+    if told(pp[acting] >= 0) or not lanes:
         rank = _megatron(pp, rows.dp, rows.tp)
         return rank, _coordinates(rows.replace(pp=pp), rank), True
     return _by_lane(rows, lanes, acting)
+
+
+def _positions(rows: Rows, acting: Ints) -> Ints:
+    """Where each rank stands in its pipeline: as told, else by its first stage, where replicas are told apart."""
+    told = rows.take(acting & (rows.rank >= 0))
+    if np.any(told.pp >= 0) or not len(told) or min(told.dp.min(), told.stage.min()) < 0:
+        return rows.pp
+    first = np.full(int(rows.rank.max()) + 1, np.iinfo(np.int32).max)
+    np.minimum.at(first, told.rank, told.stage)
+    return np.where(rows.rank >= 0, np.append(first, UNKNOWN)[rows.rank], UNKNOWN)
 
 
 def _megatron(pp: Ints, dp: Ints, tp: Ints) -> Ints:
@@ -159,13 +176,11 @@ def _megatron(pp: Ints, dp: Ints, tp: Ints) -> Ints:
 
 
 def _coordinates(rows: Rows, rank: Ints) -> dict[int, tuple[Coordinate, ...]]:
-    """Where each rank stands on the axes that the file tells."""
+    """Where each rank stands on the axes that the file tells; other files may hold more of each axis."""
     axes = {name: getattr(rows, name) for name in ("pp", "dp", "tp") if np.any(getattr(rows, name) >= 0)}
     numbers, first = np.unique(rank, return_index=True)
     return {
-        number: tuple(
-            Coordinate(name, int(axis[at]), int(axis.max()) + 1) for name, axis in axes.items() if axis[at] >= 0
-        )
+        number: tuple(Coordinate(name, int(axis[at]), 0) for name, axis in axes.items() if axis[at] >= 0)
         for number, at in zip(numbers.tolist(), first.tolist(), strict=True)
     }
 

@@ -20,13 +20,16 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Floats, Ints, Times
 from bubblescope.model.trace import Finding
 
-__all__ = ["BAD", "CHUNK", "Chunk", "Collector", "from_floats", "ids", "kept", "times"]
+__all__ = ["BAD", "CHUNK", "TORN", "Chunk", "Collector", "from_floats", "ids", "kept", "times"]
 
 BAD = -2
 """An id that is no number from 0, nor missing."""
 
 CHUNK = 1 << 16
 """Rows taken at a time."""
+
+TORN = "torn"
+"""Beside the fields of a chunk: which rows hold more than there are columns, so that none can be trusted."""
 
 _NOTHING = frozenset({"", "nan", "none", "null", "na", "n/a", "-1", "-1.0", "<na>"})
 _LONGEST = 40
@@ -132,7 +135,9 @@ class Collector:
         """Which of our rows can be, each of the others counted for the first reason against it."""
         start, word = chunk["start"], "end" if "end" in chunk else "duration"
         length = chunk["end"] - start if "end" in chunk else chunk["duration"]
+        torn = [(chunk[TORN], "it has more fields than there are columns")] if TORN in chunk else []
         checks = [
+            *torn,
             (start == INVALID, "its start is no time"),
             (chunk[word] == INVALID, f"its {word} is no time"),
             (length < 0, "it ends before it starts"),

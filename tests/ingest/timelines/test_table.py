@@ -73,6 +73,7 @@ def test_a_table_of_actions(table):
         lambda t: t.replace(",", ";"),
         lambda t: t.replace(",", "\t"),
         lambda t: t.replace("\n", "\r\n"),
+        lambda t: t.replace("\n", "\r"),
         lambda t: "\ufeff" + t,
         lambda t: t.replace("rank", '"rank"').replace("F", '"F"'),
         lambda t: t.replace("F", "forward").replace("B", "bwd"),
@@ -123,7 +124,40 @@ def test_a_stage_may_stand_for_a_rank(table):
     """Without ranks there is one a stage, in each replica; ranks are numbered as Megatron does."""
     found = table("replica,stage,kind,start_us,end_us\n" + "".join(f"{d},{s},F,0,1\n" for d in (0, 1) for s in (0, 1)))
     assert [each.identity.rank for each in found] == [0, 1, 2, 3]
-    assert found[1].identity.coordinates == (Coordinate("pp", 0, 2), Coordinate("dp", 1, 2))
+    assert found[1].identity.coordinates == (Coordinate("pp", 0, 0), Coordinate("dp", 1, 0))
+
+
+def test_a_row_that_tells_no_rank_moves_no_other(table):
+    """It is left out with a word: to number all ranks by something else for its sake would mix replicas up."""
+    one, other = table(HEADER + ROWS + ",1,F,1,60,10\n")
+    assert [each.identity.rank for each in (one, other)] == [0, 1]
+    assert [len(each.actions) for each in (one, other)] == [2, 2]
+    assert [f.code for f in one.findings] == ["unusable-rows"]
+
+
+def test_a_row_that_tells_no_stage_moves_no_other(table):
+    """Likewise where stages stand for ranks."""
+    found = table("stage,kind,start_us,end_us\n0,F,0,5\n1,F,5,9\n,F,9,12\n")
+    assert [each.identity.rank for each in found] == [0, 1]
+    assert [f.code for f in found[0].findings] == ["unusable-rows"]
+
+
+def test_a_table_in_which_no_row_tells_a_rank(table):
+    """It is refused, with the reason."""
+    with pytest.raises(InputError, match="2 slices tell neither rank nor stage"):
+        table("stage,kind,start_us,end_us\n,F,0,5\n,B,5,9\n")
+
+
+def test_replicas_are_told_by_their_column(table):
+    """Whatever order ranks are numbered in: the first stage of a rank tells its place, where no column does."""
+    rows = [(2, 0, 0), (0, 1, 0), (1, 0, 1), (3, 1, 1)]
+    found = table("rank,stage,dp_rank,kind,start_us,end_us\n" + "".join(f"{r},{s},{d},F,0,5\n" for r, s, d in rows))
+    assert {each.identity.rank: [c.position for c in each.identity.coordinates] for each in found} == {
+        2: [0, 0],
+        0: [1, 0],
+        1: [0, 1],
+        3: [1, 1],
+    }
 
 
 def test_messages_collectives_and_the_optimizer(table):
@@ -174,6 +208,15 @@ def test_rows_that_cannot_be_are_counted(table, row, reason):
     (finding,) = one.findings
     assert (finding.code, finding.severity) == ("unusable-rows", "warning")
     assert finding.message.startswith(f"rows left out: 2; the first is row 5: {reason}")
+
+
+def test_fields_beyond_the_columns_tear_a_row(table):
+    """A decimal comma between commas shifts what stands behind it, so the row is out; empty ones do no harm."""
+    one, _ = table(HEADER + ROWS.replace("\n", ",,\n") + "0,0,F,1,60,5,10\n")
+    assert len(one.actions) == 2
+    assert [f.message for f in one.findings] == [
+        "rows left out: 1; the first is row 5: it has more fields than there are columns"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -286,6 +329,22 @@ def test_missing_and_absurd_values_of_parquet(arrow):
     assert found[0].findings[0].message.startswith("rows left out: 3; the first is row 2")
 
 
+def test_nested_and_doubled_columns_of_parquet(arrow, tmp_path):
+    """A list is no name and no number; of two columns of one name the first counts; bytes are text."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    plain = {"rank": [0, 0], "kind": [b"F", b"B"], "start_ns": [0, 10], "end_ns": [10, 30]}
+    (only,) = ranks_of(arrow(plain))
+    assert only.actions.kind.tolist() == [Kind.F, Kind.B]
+    for name, words in (("rank", "its rank is no id"), ("start_ns", "its start is no time"), ("kind", "F")):
+        for nested in ([[value] for value in plain[name]], [{"of": value} for value in plain[name]]):
+            with pytest.raises(InputError, match=words):
+                ranks_of(arrow(plain | {name: nested}))
+    columns = [*map(pa.array, plain.values()), pa.array([5, 5])]
+    pq.write_table(pa.Table.from_arrays(columns, [*plain, "start_ns"]), tmp_path / "table.bin")
+    (only,) = ranks_of(tmp_path / "table.bin")
+    assert only.actions.start.tolist() == [0, 10]
+
+
 def test_the_columns_of_straggler_analysis(arrow):
     """Seconds without a unit in the name, and a stage that is a position: told by the columns together."""
     pa = pytest.importorskip("pyarrow")
@@ -305,7 +364,7 @@ def test_the_columns_of_straggler_analysis(arrow):
         )
     )
     assert columns_of([only]) == [(2, (500_000_000, 750_000_000, 23, Kind.F, -1, 1, 3, -1))]
-    assert Coordinate("pp", 1, 2) in only.identity.coordinates
+    assert Coordinate("pp", 1, 0) in only.identity.coordinates
 
 
 def test_parquet_without_pyarrow_says_what_to_install(arrow, monkeypatch):
