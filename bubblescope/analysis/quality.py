@@ -30,6 +30,7 @@ DEGRADING = frozenset(
         "lost-kernels",
         "layout-assumed",
         "steps-assumed",
+        "repeated-actions",
         "untold-chunks",
         "hidden-kernels",
     }
@@ -90,7 +91,7 @@ def _missing(job: Job, unseen: Sequence[int]) -> Finding | None:
         return None
     message = f"no trace of {len(ranks)} of the {job.plan.world_size} ranks: {_some(ranks)}"
     if unseen:
-        stages = ", ".join(map(str, unseen))
+        stages = _some(unseen)
         return Finding("missing-ranks", "warning", f"{message}; unseen stages: {stages}, so {ASSUMPTION}")
     return Finding("missing-ranks", "info", message)
 
@@ -190,5 +191,8 @@ def _assumed(job: Job) -> Finding | None:
 def _unaligned(job: Job) -> Finding | None:
     if len(job.timelines) < 2 or job.clock.method != "none":
         return None
-    message = "the files hold no absolute times, so ranks cannot be compared moment by moment"
+    lone = [r for pipeline in job.plan.pipelines for ranks in pipeline for r in ranks if r in job.timelines]
+    tied = lone and all(job.clock.ties(r for at in p for r in at if r in job.timelines) for p in job.plan.pipelines)
+    what = "ranks of different pipelines" if tied else "ranks"
+    message = f"the files hold no absolute times, so {what} cannot be compared moment by moment"
     return Finding("clock-uncertain", "warning", message)

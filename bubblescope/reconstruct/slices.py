@@ -80,6 +80,8 @@ def _with_steps(slices: RankSlices) -> tuple[RankSlices, tuple[Finding, ...]]:
         actions = actions.replace(step=np.searchsorted(cuts, actions.start, "right"))
         findings = () if len(cuts) or np.any(actions.microbatch >= 0) else _assumed(slices)
     told = actions.take(actions.step >= 0)
+    if len(told) < len(actions):
+        findings = (_guessed(len(actions) - len(told), slices),)
     actions = actions.replace(step=np.where(actions.step >= 0, actions.step, _beside(told, actions.start)))
     m = slices.messages
     awaiting = np.searchsorted(actions.start, m.end, "left").clip(0, max(len(actions) - 1, 0))
@@ -91,6 +93,11 @@ def _with_steps(slices: RankSlices) -> tuple[RankSlices, tuple[Finding, ...]]:
         block = getattr(slices, name)
         filled[name] = block.replace(step=np.where(block.step >= 0, block.step, _beside(actions, block.start)))
     return dataclasses.replace(slices, **filled), findings
+
+
+def _guessed(count: int, slices: RankSlices) -> Finding:
+    message = f"{count} of {len(slices.actions)} actions tell no step; each goes with the one before it"
+    return Finding("steps-assumed", "warning", message, slices.source.path)
 
 
 def _beside(actions: ActionSlices, moment: Times) -> Times:
@@ -165,14 +172,31 @@ def _actions(slices: RankSlices, steps: Steps) -> tuple[Actions, tuple[Finding, 
     row = _rows(steps, slices.actions.step)
     r = number(ranges, row)
     found = Actions(r.start, r.end, row, r.kind, r.stage, r.microbatch, r.slice, r.block, r.chunk)
+    repeated = _repeated(found, steps, slices.source.path)
     count = int(np.count_nonzero(ranges.microbatch == NONE))
     if not count:
-        return found, ()
+        return found, repeated
     message = (
         f"{count} of {len(ranges)} actions name no micro-batch: forwards and backwards of a stage are taken to run "
         "in the order of their micro-batches"
     )
-    return found, (Finding("counted-microbatches", "info", message, slices.source.path),)
+    return found, (Finding("counted-microbatches", "info", message, slices.source.path), *repeated)
+
+
+def _repeated(actions: Actions, steps: Steps, path: str) -> tuple[Finding, ...]:
+    """A word on actions that come more than once in their step, of those whose stage or chunk is told."""
+    a = actions.take((actions.stage >= 0) | (actions.chunk >= 0))
+    keys = np.stack((a.step, a.stage, a.chunk, a.microbatch, a.slice, a.kind))
+    order = np.lexsort(keys)  # stable: of equal ones the earliest stays first
+    again = order[1:][np.all(keys[:, order[1:]] == keys[:, order[:-1]], axis=0)]
+    if not len(again):
+        return ()
+    step = steps.number[a.step[again]].min()
+    message = (  # the same for all ranks that it is true of, so that it is said once
+        f"actions come more than once in step {step}, or from there on: rows are written twice, or numbers of steps or "
+        "micro-batches begin anew, or several ranks are taken as one"
+    )
+    return (Finding("repeated-actions", "warning", message, path),)
 
 
 def _messages(slices: MessageSlices, steps: Steps, actions: Actions, *, first_call: int) -> Messages:

@@ -111,6 +111,18 @@ OF_FILES = (
         see=("jitter", "replay"),
     ),
     Code(
+        name="repeated-actions",
+        severity="warning",
+        summary="actions of a timeline come more than once in their step",
+        meaning=(
+            "actions of a timeline come more than once in their step: rows are written twice, or numbers of steps or "
+            "micro-batches begin anew, or several ranks are taken as one"
+        ),
+        effect="degraded: order and replay are wrong, and where steps are mixed up the bubble is too large.",
+        remedy="Count steps through the whole run, and micro-batches from 0 in each step; give each rank its number.",
+        see=("incomplete-steps", "counted-microbatches"),
+    ),
+    Code(
         name="ignored-columns",
         severity="info",
         summary="columns of a table that mean nothing here",

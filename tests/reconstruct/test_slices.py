@@ -100,6 +100,20 @@ def test_one_step_where_nothing_tells():
     assert codes(found) == ["steps-assumed", "counted-microbatches"]
 
 
+def test_actions_that_come_twice_are_told():
+    """Rows written twice, or steps that begin anew: said once, however often; chunks that nobody tells are no doubt."""
+    twice = timeline(acts(*(("0F0", k, k + 1, 3) for k in (0, 5, 9)), ("0B0", 2, 3, 3), ("0F0", 20, 21, 4)))
+    assert codes(twice) == ["repeated-actions"]
+    assert "in step 3," in twice.findings[0].message
+    assert codes(timeline(acts(*((name, k, k + 1, 3) for k, name in enumerate(("0F0", "0F1", "1F0", "0B0")))))) == []
+    assert codes(timeline(acts(("F0", 0, 1, 3), ("F0", 2, 3, 3)))) == []
+
+
+def test_rows_without_a_step_among_others_are_told():
+    """They may stand at a border of steps, where nothing tells of which they are."""
+    assert codes(timeline(acts(("0F0", 0, 1, 3), ("0F1", 2, 3), ("0F0", 4, 5, 4)))) == ["steps-assumed"]
+
+
 def test_micro_batches_are_counted_by_step_stage_and_kind():
     """As they come; what the file numbers stays."""
     found = timeline(acts(("0F", 0, 1, 0), ("2F", 1, 2, 0), ("0F", 2, 3, 0), ("0B", 3, 4, 0), ("0F", 9, 10, 1)))
