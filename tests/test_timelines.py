@@ -144,6 +144,35 @@ def test_a_file_a_rank():
         assert abs(offset + late[int(rank)]) <= report.clock.error_ns
 
 
+def test_replicas_without_a_common_clock():
+    """Each pipeline is tied together by its own causes and effects, and explained; only replicas cannot be compared."""
+    job = Job(schedule="1f1b", p=4, m=8, d=2, steps=3, jitter=0.05, scale=(1, 1, 1, 1.4))
+    rows = only(rows_of(job), "replica", *PLAIN)
+    with TemporaryDirectory() as folder:
+        for rank in range(8):
+            as_csv(Path(folder) / f"{rank}.csv", [row for row in rows if row["rank"] == rank])
+        apart = analyze(folder).report
+    one = read(as_csv, rows, "log")
+    assert apart.bubble.measured == pytest.approx(one.bubble.measured, abs=EXACT)
+    assert [c.points for c in apart.bubble.causes] == pytest.approx([c.points for c in one.bubble.causes], abs=1e-3)
+    assert apart.bubble.trusted
+    (finding,) = [f for f in apart.quality.findings if f.severity != "info"]
+    assert "ranks of different pipelines cannot be compared" in finding.message
+
+
+def test_replicas_in_any_order_of_ranks():
+    """Columns tell who is whose replica, not the numbers of the ranks; in one file, and in a file a rank."""
+    job = Job(schedule="1f1b", p=4, m=8, d=2, steps=3, jitter=0.05)
+    rows = [row | {"rank": (3 * row["rank"] + 5) % 8} for row in only(rows_of(job), "replica", *PLAIN)]
+    together = read(as_csv, rows, "log")
+    told_right(job, together)
+    with TemporaryDirectory() as folder:
+        for rank in range(8):
+            as_csv(Path(folder) / f"{rank}.csv", [row for row in rows if row["rank"] == rank])
+        apart = analyze(folder).report
+    assert together.pipelines == apart.pipelines
+
+
 @pytest.mark.parametrize(
     "shape",
     [

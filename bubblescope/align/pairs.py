@@ -77,16 +77,17 @@ def _others(job: Job, rank: int, action: Ints, posted: Mapping[tuple[Key, int], 
 def produced(job: Job) -> dict[int, Times]:
     """For each action of each rank, when the action on another rank that makes its input ended.
 
-    UNKNOWN where the input is local or nobody recorded its making, and everywhere if ranks cannot be compared.
+    UNKNOWN where the input is local or nobody recorded its making, and in pipelines whose ranks cannot be compared.
     """
     place = job.plan.place_of()
+    tied = [job.clock.ties(r for ranks in p for r in ranks if r in job.timelines) for p in job.plan.pipelines]
     ended: dict[tuple[int, int, Action], int] = {}
     for rank, timeline in job.timelines.items():
         for row, key in _positions(timeline, place.get(rank)):
             ended[key] = max(ended.get(key, UNKNOWN), int(timeline.actions.end[row]))
     result = {rank: np.full(len(t.actions), UNKNOWN) for rank, t in job.timelines.items()}
     for rank, timeline in job.timelines.items():
-        if rank in place and job.clock.method != "none":
+        if rank in place and tied[place[rank][0]]:
             elsewhere = _peers(job, rank, place[rank], Messages.RECV) >= 0
             for row, (pipeline, step, action) in _positions(timeline, place[rank]):
                 if elsewhere[row]:

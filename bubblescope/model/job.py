@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -69,6 +69,10 @@ class ClockFit:
     errors: Mapping[int, int | None] = field(default_factory=dict)
     tied: Mapping[int, int] = field(default_factory=dict)
     violations: int = 0
+
+    def ties(self, ranks: Iterable[int]) -> bool:
+        """Whether moments of these ranks can be compared: all can, or links connect these with each other."""
+        return self.method != "none" or len({self.tied.get(rank, rank) for rank in ranks}) < 2
 
     def corrected(self, rank: int, times: Times) -> Times:
         """Times of a rank's own clock on the job's clock, int64 nanoseconds; to the nanosecond where nothing drifts."""

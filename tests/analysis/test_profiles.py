@@ -8,7 +8,7 @@ from bubblescope.analysis.profiles import Profiles
 from bubblescope.model.actions import Action, Kind
 
 
-def durations(seed=0, replica_factor=1.0):
+def durations(seed):
     """Three stages, eight micro-batches, 1 % jitter; stage 0 works out no gradient of its input."""
     dice = np.random.default_rng(seed)
     return {
