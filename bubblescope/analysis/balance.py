@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import fmean
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median_low
+
+import numpy as np
 
 from bubblescope.analysis.chance import holm
 from bubblescope.analysis.compare import Pairs, above, pairs_of
@@ -27,15 +29,15 @@ def imbalance(found: Study, stages: Sequence[report.Stage], variation: Variation
     if not stages:
         return _NOTHING
     work = loads(found.steps)
-    slowest = max(stages, key=lambda stage: stage.work_ns)
-    mean = fmean(stage.work_ns for stage in stages)
+    ratios = _ratios(work, [stage.stage for stage in stages])
+    slowest = max(ratios, key=lambda stage: ratios[stage])
     whole = [] if found.job.untold_chunks else found.whole
-    costs = slowdowns(whole, rest(found.views, whole), found.job.last_stage, slowest.stage)
+    costs = slowdowns(whole, rest(found.views, whole), found.job.last_stage, slowest)
     return report.Imbalance(
-        stage_ratio=slowest.work_ns / mean if mean else None,
-        slowest_stage=slowest.stage,
+        stage_ratio=ratios[slowest] or None,
+        slowest_stage=slowest,
         replica_ratio=replica_ratio(work),
-        stages=_stages(work, stages, mean),
+        stages=_stages(work, ratios),
         stragglers=stragglers(found.steps, work),
         data_length=_data_length(variation) if variation else None,
         pauses=_pauses(found, variation) if variation else None,
@@ -61,9 +63,22 @@ _NOTHING = report.Imbalance(
 )
 
 
-def _stages(work: Loads, stages: Sequence[report.Stage], mean: float) -> tuple[report.StageLoad, ...]:
+def _ratios(work: Loads, stages: Sequence[int]) -> dict[int, float]:
+    """The work of each stage over the mean of the stages: over replicas the lower median, as in the profiles.
+
+    One slow rank makes no heavy stage.
+    """
+    times = work.by_stage[:, [work.stages.index(stage) for stage in stages]].sum(axis=(3, 4))
+    ran = times > 0
+    means = times.sum(axis=2) / np.maximum(ran.sum(axis=2), 1)
+    usual = [median_low(of[of > 0].tolist() or [0.0]) for of in means.T]
+    mean = fmean(usual)
+    return {stage: length / mean if mean else 0.0 for stage, length in zip(stages, usual, strict=True)}
+
+
+def _stages(work: Loads, ratios: Mapping[int, float]) -> tuple[report.StageLoad, ...]:
     """Each stage against the mean of the others, all pipelines and steps (or their micro-batches) being pairs."""
-    seen = [work.stages.index(row.stage) for row in stages]
+    seen = [work.stages.index(stage) for stage in ratios]
     times = work.by_stage[:, seen].sum(axis=4)
     if _stage_pairs(work) == "steps":
         times = times.sum(axis=3, keepdims=True)
@@ -71,8 +86,8 @@ def _stages(work: Loads, stages: Sequence[report.Stage], mean: float) -> tuple[r
     chances = holm([test.chance for test in tests])
     known = len(seen) > 1 and times[:, 0].size > 1
     return tuple(
-        report.StageLoad(stage=row.stage, ratio=row.work_ns / mean if mean else 1.0, chance=chance if known else None)
-        for row, chance in zip(stages, chances, strict=True)
+        report.StageLoad(stage=stage, ratio=ratio or 1.0, chance=chance if known else None)
+        for (stage, ratio), chance in zip(ratios.items(), chances, strict=True)
     )
 
 

@@ -129,8 +129,12 @@ DETAILS = (
                 ("p2p removed", "(391 - 378) / 391 * 8 / 11", "2.4 points"),
             ),
         ),
-        reading="The gain to expect from mending this one thing and nothing else.",
-        pitfalls="Where two causes hide each other, each removed alone saves little.",
+        reading="The bubble to gain from mending this one thing and nothing else.",
+        pitfalls=(
+            "It is a part of the bubble and not of the time: mending a slow rank takes useful time away too, and can "
+            "make the step shorter and the bubble's share larger. Where two causes hide each other, each removed "
+            "alone saves little."
+        ),
         where=_SHAPLEY,
         see=("alone", "points", "attribution"),
         section=_SECTION,

@@ -107,6 +107,11 @@ CAUSES = (
             "Always slow against its replicas is straggler; now and then, jitter. Slow messages but normal actions "
             "are p2p. 0 with one replica: then a slow rank counts as imbalance."
         ),
+        pitfalls=(
+            "It can be below 0: points are parts of the bubble, and who works longer stands idle for less of a "
+            "window that a heavy stage makes long anyway. The other replicas wait outside the window, for the "
+            "gradients: what a slow rank costs the job's step is slowdown and slowest_rank_share."
+        ),
         remedy="Look at the rank's clock rate, power, temperature and errors; if that does not help, replace the node.",
         example=Example(
             setting=_REPLICAS,
@@ -116,7 +121,7 @@ CAUSES = (
             ),
         ),
         where=f"{_TABLE}; Balance and Replicas; imbalance.stragglers",
-        see=("replica_ratio", "stragglers", "imbalance", "jitter"),
+        see=("slowest_rank_share", "imbalance.slowdown", "stragglers", "imbalance", "jitter"),
         section="why-the-causes",
         source=f"{_REPLAY}; M_W is its share of the slowdown",
     ),

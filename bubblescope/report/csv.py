@@ -59,8 +59,10 @@ def _bubble(bubble: Bubble) -> Iterator[Row]:
         for part in cause.parts:
             yield from _fields("cause", f"{cause.cause}.{part.part}", part, skip="part")
     for row in bubble.by_position:
+        yield "stages", "+".join(map(str, row.stages)), "bubble", row.bubble
         yield from _points("stages", "+".join(map(str, row.stages)), row.points)
     for phase in bubble.by_phase:
+        yield "phase", phase.phase, "bubble", phase.bubble
         yield from _points("phase", phase.phase, phase.points)
 
 

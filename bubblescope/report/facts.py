@@ -105,7 +105,8 @@ def _layout(report: Report) -> str:
         text += f", {layout.virtual} virtual stages a rank"
     if report.schedule.microbatches is not None:
         text += f", {words.counted(report.schedule.microbatches, 'micro-batch')}"
-    text += f" ({SOURCES.get(layout.source, 'from ' + layout.source)})"
+    source = "the timelines" if report.schedule.reconstruction == "table" else layout.source
+    text += f" ({SOURCES.get(layout.source, 'from ' + source)})"
     if layout.missing_ranks:
         text += f"; no trace of {words.ranks_named(layout.missing_ranks)}"
     return text

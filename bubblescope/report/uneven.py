@@ -32,18 +32,28 @@ def _doubt(report: Report) -> str:
 
 
 def slow_ranks(report: Report) -> str:
-    """The stragglers."""
+    """The stragglers, and what the slowest costs."""
     slow = report.imbalance.stragglers
-    named = [_straggler(one) for one in slow[:_MOST]]
+    named = [_straggler(one, report) for one in slow[:_MOST]]
     hidden = len(slow) - len(named)
-    return "; ".join([*named, *([f"… and {hidden} more, see --json"] if hidden else [])])
+    return "; ".join([*named, *([f"… and {hidden} more, see --json"] if hidden else []), *_price(report)])
 
 
-def _straggler(one: Straggler) -> str:
+def _straggler(one: Straggler, report: Report) -> str:
     text = f"{words.ranks_named(one.ranks)} {words.ratio(one.slowdown)} times the replicas of the stage"
     if one.persistent is not None:
         text += ", in every step" if one.persistent else f", in {words.counted(len(one.steps), 'step')}"
-    return f"{text} ({words.chance(one.chance)})"
+    pair = " or its only replica is quick" if len(report.pipelines) == 2 else ""
+    return f"{text} ({words.chance(one.chance)}){pair}"
+
+
+def _price(report: Report) -> list[str]:
+    """By how much shorter steps would be with the slowest rank like the others, if any: others wait for it outside."""
+    imbalance = report.imbalance
+    if not imbalance.stragglers or imbalance.slowdown is None or imbalance.slowest_rank_share is None:
+        return []
+    saved = (1 - 1 / imbalance.slowdown) * imbalance.slowest_rank_share
+    return [f"without it a step would be {words.percent(saved)} shorter"] if saved >= 0.001 else []
 
 
 def microbatches(report: Report) -> str:
