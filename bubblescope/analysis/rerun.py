@@ -59,8 +59,8 @@ class Rerun:
             return np.array([value(action) for action in course.actions])
 
         base = each(lambda action: mean[action.kind])
-        shared = each(lambda action: common[action.stage, action.kind])
-        own = each(lambda action: mine[action.stage, action.kind])
+        shared = each(lambda action: common[profiles.place(action)])
+        own = each(lambda action: mine[profiles.place(action)])
         took = each(lambda action: step.durations[action])
         seen = waits(found.views, step)
         factors = {"imbalance": shared, "straggler": _ratio(own, shared), "jitter": _ratio(took, base * own)}

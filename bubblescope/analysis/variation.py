@@ -123,7 +123,9 @@ def split(steps: Sequence[PipelineStep]) -> Variation:
     quiet = profiles
     if pauses:
         durations = [_without(step.durations, pauses.get((step.pipeline, step.step), {})) for step in steps]
-        quiet = Profiles.fitted((step.pipeline, mine) for step, mine in zip(steps, durations, strict=True))
+        quiet = Profiles.fitted(
+            ((step.pipeline, mine) for step, mine in zip(steps, durations, strict=True)), profiles.positions
+        )
         table = _table(steps, durations, quiet)
     shared, kept = _data_length(steps, table)
     return Variation(profiles, quiet, pauses, shared, kept)
