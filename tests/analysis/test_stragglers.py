@@ -145,3 +145,16 @@ def test_the_rest_of_a_step_counts_with_its_median():
 def test_no_step_no_number():
     """Nothing was seen whole."""
     assert slowdowns([], {}, 3, 0) == (None, None, None)
+
+
+def test_one_slow_rank_makes_no_heavy_stage():
+    """A replica of stage 0 takes 1.6 times as long, and stage 3 of all takes 1.2: stage 3 is the heavy one."""
+
+    def factor(_step, replica, action):
+        return (1.6 if (action.stage, replica) == (0, 1) else 1.0) * (1.2 if action.stage == 3 else 1.0)
+
+    of = played(replicas=2, jitter=0, factor=factor)
+    found = report(of).imbalance
+    assert found.slowest_stage == 3
+    assert found.stage_ratio == pytest.approx(1.2 / 1.05, rel=1e-4)
+    assert [straggler.rank for straggler in found.stragglers] == [1]
