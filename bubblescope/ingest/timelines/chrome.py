@@ -28,6 +28,7 @@ __all__ = ["Slices", "read"]
 
 _ARGUMENTS = ("step", "microbatch", "chunk", "slice", "peer", *PLACES)
 _NAMES = ("thread_name", "process_name")
+_INSTANT = Decimal(0)  # exact among decimals, and a number among doubles
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
@@ -127,7 +128,7 @@ class _Collector:
         halves = [(event, said) for event, said in known if event.ph in ("B", "E") and said.role != Role.STEP]
         ours = [(event, said) for event, said in whole if said.role != Role.NONE]
         start = micros([event.ts for event, _ in ours])
-        length = micros([event.dur if event.ph == "X" else 0 for event, _ in ours])
+        length = micros([event.dur if event.ph == "X" else _INSTANT for event, _ in ours])
         times = micros([event.ts for event, _ in halves])
         self.events += len(events)
         self._ignored.add(event.name for event, said in whole if said.role == Role.NONE and event.ph == "X")

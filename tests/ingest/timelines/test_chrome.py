@@ -158,6 +158,20 @@ def test_any_process_id_will_do(ranks, pid):
     assert only.actions.kind.tolist() == [Kind.F, Kind.B]
 
 
+def test_a_mark_has_no_length_among_times_of_any_size(ranks):
+    """Times since the epoch are read digit by digit, and the mark of an iteration among them, too."""
+    mark = {
+        "ph": "i",
+        "name": "iteration begin",
+        "pid": 0,
+        "tid": 0,
+        "ts": 1649317709410899.2,
+        "args": {"iteration": 7},
+    }
+    (only,) = ranks(mark, slice_("forward", 1649317709410899.2, 5, iteration=7))
+    assert only.extents.start.tolist() == only.extents.end.tolist() == [1649317709410899200]
+
+
 def test_a_slice_without_a_length_is_unusable(ranks):
     """How long it took is not told, which is not the same as no time."""
     lacking = {key: value for key, value in slice_("forward", 10, 5).items() if key != "dur"}
