@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bubblescope.align.communicators import ranked
+from bubblescope.align.places import placed
 from bubblescope.align.resolve import resolve
 from bubblescope.analysis.assemble import assemble
 from bubblescope.errors import InputError, UsageError
@@ -67,7 +68,7 @@ def load(traces: Traces, options: Options = Options(), progress: Progress | None
     """Read traces and join them to a job; raises as `analyze` does."""
     named = [traces] if isinstance(traces, str | Path) else traces
     found = sources.expand([str(trace) for trace in named])
-    timelines = _by_rank(ranked(_mapped(found.paths, options, progress)))
+    timelines = _by_rank(placed(ranked(_mapped(found.paths, options, progress))))
     if options.ranks is not None:
         timelines = {rank: t for rank, t in timelines.items() if rank in options.ranks}
         if not timelines:

@@ -254,3 +254,19 @@ def test_real_dumps_violate_causality_and_say_so(shared):
     assert (report.schedule.name, report.layout.pp, report.schedule.microbatches) == ("1f1b", 8, 16)
     assert report.clock.violations > 0
     assert report.bubble.measured == pytest.approx(0.355, abs=0.001)
+
+
+@pytest.mark.parametrize("split", ["replica", "pp", "rank"])
+@pytest.mark.parametrize("place", ["pp", "stage"])
+def test_files_that_tell_places_only(tmp_path, split, place):
+    """A file a replica, a stage or a rank, none of which names a rank: they are numbered over the whole job."""
+    job = Job(p=4, m=4, d=3, steps=3, jitter=0.05, ranks_a_host=99)
+    rows = rows_of(job)
+    names = [place, "replica", "stage", "step", "kind", "microbatch", "start_ns", "end_ns"]
+    for number in {row[split] for row in rows}:
+        as_csv(
+            tmp_path / f"{9 - number}.csv", only([row for row in rows if row[split] == number], *dict.fromkeys(names))
+        )
+    report = analyze(tmp_path).report
+    assert [line.ranks for line in report.pipelines] == [(0, 3, 6, 9), (1, 4, 7, 10), (2, 5, 8, 11)]
+    assert report.bubble.measured == pytest.approx(truth(job).bubble, abs=EXACT)

@@ -17,7 +17,7 @@ from bubblescope.ingest.timelines.words import CALLS, Role
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.slices import ActionSlices, CallSlices, MessageSlices, RankSlices, Slices
-from bubblescope.model.trace import Coordinate, Finding, Identity, Source
+from bubblescope.model.trace import Coordinate, Finding, Identity, RankSource, Source
 
 __all__ = ["PLACES", "UNKNOWN", "Rows", "parted", "told_for_all"]
 
@@ -66,7 +66,7 @@ def parted(
         findings: what is to be said of the file; the first rank says it.
     """
     path = source.path
-    rank, coordinates, told = _ranks(rows, lanes)
+    rank, coordinates, told_by = _ranks(rows, lanes)
     absolute = bool(2 * np.count_nonzero(rows.start > EPOCH) > len(rows))
     restarts = _restarts(rows, rank)
     lost = (rank == UNKNOWN) | (restarts & (rows.step < 0))
@@ -76,11 +76,9 @@ def parted(
         raise InputError(f"{path}: expected forwards of a pipeline, found none{why}", hint=_HINT)
     order = np.argsort(rank, kind="stable")
     order = order[~lost[order]]
-    if not len(order):
-        raise InputError(f"{path}: {said[-1].message}", hint="docs/timelines.md lists what tells a rank.")
     numbers, first = np.unique(rank[order], return_index=True)
     for number, index in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
-        identity, more = _identity(Path(path), number if told else None, coordinates.get(number, ()), len(numbers) > 1)
+        identity, more = _identity(Path(path), (number, told_by), coordinates.get(number, ()), len(numbers) > 1)
         yield _slices(
             rows.take(index), source, identity, (absolute, restarts), (*said, *more) if number == numbers[0] else more
         )
@@ -114,12 +112,13 @@ def _as(block: type[S], rows: Rows, role: Role) -> S:
 
 
 def _identity(
-    path: Path, rank: int | None, coordinates: tuple[Coordinate, ...], merged: bool
+    path: Path, rank: tuple[int, RankSource | None], coordinates: tuple[Coordinate, ...], merged: bool
 ) -> tuple[Identity, list[Finding]]:
-    """Who a rank is; those of one file share its clock."""
+    """Who a rank is, by its number and what tells it; those of one file share its clock."""
+    number, told_by = rank
     identity = Identity(
-        rank=rank,
-        rank_source=None if rank is None else "metadata",
+        rank=None if told_by is None else number,
+        rank_source=told_by,
         coordinates=coordinates,
         clock=str(path) if merged else None,
     )
@@ -135,8 +134,15 @@ def _lost(path: str, count: int) -> list[Finding]:
     return [Finding("unusable-rows", "warning", message, path)]
 
 
-def _ranks(rows: Rows, lanes: Sequence[tuple[str, str]]) -> tuple[Ints, dict[int, tuple[Coordinate, ...]], bool]:
-    """The rank of each row, where each rank stands, and whether these are numbers of ranks or only of an order.
+Told = tuple[Ints, dict[int, tuple[Coordinate, ...]], RankSource | None]
+"""The rank of each row, where each rank stands, and what tells the numbers: None where they are only those of an order.
+
+`label` are numbers made of the places, which `align.places` makes again of those of all files.
+"""
+
+
+def _ranks(rows: Rows, lanes: Sequence[tuple[str, str]]) -> Told:
+    """Who each row is of.
 
     A row of a table that does not tell what others do is of no rank; a lane of a list may stand for all of its rows.
     """
@@ -145,13 +151,13 @@ def _ranks(rows: Rows, lanes: Sequence[tuple[str, str]]) -> tuple[Ints, dict[int
     if told(rows.rank[acting] >= 0):
         pp = _positions(rows, acting)
         placed = pp[acting].min(initial=0) >= 0
-        return rows.rank, _coordinates(rows.replace(pp=pp), rows.rank) if placed else {}, True
+        return rows.rank, _coordinates(rows.replace(pp=pp), rows.rank) if placed else {}, "metadata"
     pp = rows.pp
     if np.all(pp[acting] < 0) and told(rows.stage[acting] >= 0) and (not lanes or _crowded(rows)):
         pp = rows.stage  # one stage a rank: nothing tells otherwise
     if told(pp[acting] >= 0) or not lanes:
         rank = _megatron(pp, rows.dp, rows.tp)
-        return rank, _coordinates(rows.replace(pp=pp), rank), True
+        return rank, _coordinates(rows.replace(pp=pp), rank), "label"
     return _by_lane(rows, lanes, acting)
 
 
@@ -193,9 +199,7 @@ def _crowded(rows: Rows) -> bool:
     return bool(10 * np.count_nonzero(again) > len(rows))
 
 
-def _by_lane(
-    rows: Rows, lanes: Sequence[tuple[str, str]], acting: Ints
-) -> tuple[Ints, dict[int, tuple[Coordinate, ...]], bool]:
+def _by_lane(rows: Rows, lanes: Sequence[tuple[str, str]], acting: Ints) -> Told:
     """A rank for each process that acts, or for each thread where there is one process.
 
     Their ids are the ranks where they count from 0.
@@ -209,7 +213,7 @@ def _by_lane(
     number = np.array(values if counted else range(len(used)), np.int64)
     place = np.full(int(key.max(initial=0)) + 2, UNKNOWN)
     place[used] = number
-    return place[key], {}, counted
+    return place[key], {}, "metadata" if counted else None
 
 
 def _restarts(rows: Rows, rank: Ints) -> bool:
