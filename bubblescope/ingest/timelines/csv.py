@@ -16,7 +16,7 @@ from bubblescope.ingest.document import BOM
 from bubblescope.ingest.stream import Progress, Stream
 from bubblescope.ingest.timelines.columns import HINT, Layout, layout
 from bubblescope.ingest.timelines.rows import parted
-from bubblescope.ingest.timelines.table import CHUNK, TORN, Collector, ids, times
+from bubblescope.ingest.timelines.table import CELL, CHUNK, TORN, Collector, ids, times
 from bubblescope.model.slices import RankSlices
 from bubblescope.model.trace import Source
 
@@ -62,6 +62,7 @@ def _chunk(block: Sequence[Sequence[str]], found: Layout) -> dict[str, Any]:
     chunk: dict[str, Any] = {TORN: np.array([any(row[width:]) for row in block], bool)}
     even = block if all(len(row) == width for row in block) else [(*row, *[""] * width)[:width] for row in block]
     columns = list(zip(*even, strict=True)) or [()] * width
+    chunk[CELL] = lambda field, row: columns[found.columns[field].index][row]
     for field, column in found.columns.items():
         values = columns[column.index]
         chunk[field] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest.stream import Progress
 from bubblescope.ingest.timelines.columns import Column, Layout, layout
 from bubblescope.ingest.timelines.rows import parted
-from bubblescope.ingest.timelines.table import CHUNK, Collector, from_floats, ids, kept, times
+from bubblescope.ingest.timelines.table import CELL, CHUNK, Chunk, Collector, from_floats, ids, kept, times
 from bubblescope.ingest.times import INVALID
 from bubblescope.model.columns import Bools, Times
 from bubblescope.model.slices import RankSlices
@@ -63,13 +63,18 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
             total = max(file.metadata.num_rows, 1)
             for batch in file.iter_batches(batch_size=CHUNK, columns=names):
                 place = {name: k for k, name in reversed(list(enumerate(batch.schema.names)))}  # of two the first
-                collected.add({field: _values(batch.column(place[c.name]), c) for field, c in found.columns.items()})
+                collected.add(_chunk({field: batch.column(place[c.name]) for field, c in found.columns.items()}, found))
                 if progress is not None:
                     progress(size * collected.rows // total)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: a damaged Parquet file: {error}", hint=_DAMAGED) from error
     rows, findings = collected.finish()
     return parted(rows, Source(str(path), "table", size, collected.rows), findings=findings)
+
+
+def _chunk(columns: Mapping[str, Any], found: Layout) -> Chunk:
+    values = {field: _values(column, found.columns[field]) for field, column in columns.items()}
+    return {**values, CELL: lambda field, row: columns[field][row].as_py()}
 
 
 def _values(column: Any, about: Column) -> Any:

@@ -12,15 +12,16 @@ import numpy as np
 from bubblescope.errors import InputError
 from bubblescope.ingest.tables import Table
 from bubblescope.ingest.timelines.columns import HINT, IDS, Layout
+from bubblescope.ingest.timelines.faults import Fault, of_id, of_time, shown
 from bubblescope.ingest.timelines.findings import Ignored
 from bubblescope.ingest.timelines.rows import UNKNOWN, Rows
-from bubblescope.ingest.timelines.words import LIMITS, Meaning, Role, meaning
+from bubblescope.ingest.timelines.words import LIMITS, NOTHING, Meaning, Role, meaning
 from bubblescope.ingest.times import INVALID, from_decimals
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Floats, Ints, Times
 from bubblescope.model.trace import Finding
 
-__all__ = ["BAD", "CHUNK", "TORN", "Chunk", "Collector", "from_floats", "ids", "kept", "times"]
+__all__ = ["BAD", "CELL", "CHUNK", "TORN", "Chunk", "Collector", "from_floats", "ids", "kept", "times"]
 
 BAD = -2
 """An id that is no number from 0, nor missing."""
@@ -31,9 +32,12 @@ CHUNK = 1 << 16
 TORN = "torn"
 """Beside the fields of a chunk: which rows hold more than there are columns, so that none can be trusted."""
 
-_NOTHING = frozenset({"", "nan", "none", "null", "na", "n/a", "-1", "-1.0", "<na>"})
+_BACKWARDS = "backwards"
 _LONGEST = 40
 _BY_NAME = ("role", "kind", "direction", "call", "stage", "microbatch", "slice")
+
+CELL = "cell"
+"""Beside the fields of a chunk: what the file holds at a field and a row of the chunk, as a function."""
 
 Chunk = Mapping[str, Any]
 """By field: kinds as texts, ids as integers, times in nanoseconds."""
@@ -90,7 +94,7 @@ def kept(values: Ints, field: str) -> Ints:
 
 def _id(value: Any, limit: int) -> int:
     text = "" if value is None else str(value).strip().lower()
-    if text in _NOTHING:
+    if text in NOTHING:
         return UNKNOWN
     try:
         number = Decimal(text)
@@ -110,7 +114,7 @@ class Collector:
         self.rows = 0
         self._layout = layout
         self._parts: list[Rows] = []
-        self._bad: dict[str, tuple[int, int]] = {}  # reason: how many, the first
+        self._bad: dict[str, tuple[int, int, Fault]] = {}  # what is wrong: how many, the first, why
         self._ignored = Ignored()
 
     def add(self, chunk: Chunk) -> None:
@@ -133,37 +137,50 @@ class Collector:
 
     def _usable(self, chunk: Chunk, ours: Bools) -> Bools:
         """Which of our rows can be, each of the others counted for the first reason against it."""
-        start, word = chunk["start"], "end" if "end" in chunk else "duration"
-        length = chunk["end"] - start if "end" in chunk else chunk["duration"]
-        torn = [(chunk[TORN], "it has more fields than there are columns")] if TORN in chunk else []
-        checks = [
-            *torn,
-            (start == INVALID, "its start is no time"),
-            (chunk[word] == INVALID, f"its {word} is no time"),
-            (length < 0, "it ends before it starts"),
-            *((chunk[f] == BAD, f"its {self._layout.columns[f].name} is no id from 0") for f in IDS if f in chunk),
-        ]
+        last = "end" if "end" in chunk else "duration"
+        length = chunk["end"] - chunk["start"] if "end" in chunk else chunk["duration"]
+        checks = {
+            TORN: chunk.get(TORN, False),
+            "start": chunk["start"] == INVALID,
+            last: chunk[last] == INVALID,
+            _BACKWARDS: length < 0,
+            **{field: chunk[field] == BAD for field in IDS if field in chunk},
+        }
         good = ours.copy()
-        for bad, reason in checks:
+        for wrong, bad in checks.items():
             rows = np.flatnonzero(good & bad)
             if len(rows):
-                count, first = self._bad.get(reason, (0, self.rows + int(rows[0]) + 1))
-                self._bad[reason] = count + len(rows), first
+                row = int(rows[0])
+                count, first, fault = self._bad.get(wrong) or (0, self.rows + row + 1, self._fault(wrong, chunk, row))
+                self._bad[wrong] = count + len(rows), first, fault
                 good[rows] = False
         return good
+
+    def _fault(self, wrong: str, chunk: Chunk, row: int) -> Fault:
+        """What is wrong with a row of a chunk."""
+        if wrong == TORN:
+            return Fault("it has more fields than there are columns", "a number is written with a decimal point")
+        if wrong != _BACKWARDS:
+            column = self._layout.columns[wrong]
+            return (of_time if column.scale else of_id)(column, chunk[CELL](wrong, row))
+        fields = ("start", "end") if "end" in chunk else ("duration",)
+        told = [f"{self._layout.columns[field].name} is {shown(chunk[CELL](field, row))}" for field in fields]
+        return Fault(f"it ends before it starts: {', '.join(told)}")
 
     def finish(self) -> tuple[Rows, list[Finding]]:
         """The rows, and what is to be said of the others; raises InputError where no forward is left."""
         rows = Rows.concat(self._parts)
-        reasons = [f"row {first}: {reason}" for reason, (_, first) in self._bad.items()]
+        reasons = [f"row {first}: {fault.reason}" for _, first, fault in self._bad.values()]
         ignored = self._ignored.findings(self.path)
         if not np.any((rows.role == Role.ACTION) & (rows.kind == Kind.F)):
             why = [*reasons[:3], *(finding.message for finding in ignored)] or [f"none of its {self.rows} rows is one"]
-            raise InputError(f"{self.path}: expected forwards in the table, found none: {'; '.join(why)}", hint=HINT)
+            remedy = next((fault.remedy for *_, fault in self._bad.values() if fault.remedy), "")
+            hint = f"{remedy[0].upper()}{remedy[1:]}. {HINT}" if remedy else HINT
+            raise InputError(f"{self.path}: expected forwards in the table, found none: {'; '.join(why)}", hint=hint)
         where = str(self.path)
         found = [
-            Finding("unusable-rows", "warning", f"rows left out: {count}; the first is row {first}: {reason}", where)
-            for reason, (count, first) in self._bad.items()
+            Finding("unusable-rows", "warning", f"rows left out: {count}; the first is row {first}: {fault}", where)
+            for count, first, fault in self._bad.values()
         ]
         if self._layout.ignored:
             shown = ", ".join(repr(name[:_LONGEST]) for name in self._layout.ignored[:8])

@@ -16,7 +16,18 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import CommArgs
 
-__all__ = ["CALLS", "LIMITS", "Meaning", "Role", "alias_rank", "field_of", "meaning", "places", "tells_actions"]
+__all__ = [
+    "CALLS",
+    "LIMITS",
+    "NOTHING",
+    "Meaning",
+    "Role",
+    "alias_rank",
+    "field_of",
+    "meaning",
+    "places",
+    "tells_actions",
+]
 
 
 class Role(IntEnum):
@@ -129,6 +140,9 @@ LIMITS = {
     "step": 2**62,
 }
 """The largest number of each field; beyond it is damage. What labels can say of stages has the same limits."""
+
+NOTHING = frozenset({"", "nan", "none", "null", "na", "n/a", "-1", "-1.0", "<na>"})
+"""What stands for an id that is not told, in small letters."""
 
 _PLACE = re.compile(r"(?i)(?<![a-z])(?:(pp|dp|tp|global)[ _-]*)?(?:rank|(stage))[ _:\[-]*(\d{1,6})")
 

@@ -186,19 +186,20 @@ def test_columns_that_mean_nothing_are_named(table):
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("0,0,F,1,nan,3", "its start is no time"),
-        ("0,0,F,1,abc,3", "its start is no time"),
-        ("0,0,F,1,,3", "its start is no time"),
-        ("0,0,F,1,1e999999999,3", "its start is no time"),
-        ("0,0,F,1,inf,3", "its start is no time"),
-        ("0,0,F,1,5,x", "its duration is no time"),
-        ("0,0,F,1,100,-3", "it ends before it starts"),
-        ("x,0,F,1,100,3", "its rank is no id from 0"),
-        ("1.5,0,F,1,100,3", "its rank is no id from 0"),
-        ("99999999999,0,F,1,100,3", "its rank is no id from 0"),
-        ("0,x,F,1,100,3", "its stage is no id from 0"),
-        ("0,0,F,y,100,3", "its microbatch is no id from 0"),
-        ("0,0,F", "its start is no time"),
+        ("0,0,F,1,nan,3", "start_us is 'nan', which is no time"),
+        ("0,0,F,1,abc,3", "start_us is 'abc', which is no number"),
+        ("0,0,F,1,,3", "start_us is empty"),
+        ("0,0,F,1,1e999999999,3", "start_us is '1e999999999', which is beyond any time"),
+        ("0,0,F,1,inf,3", "start_us is 'inf', which is beyond any time"),
+        ("0,0,F,1,5,x", "duration_us is 'x', which is no number"),
+        ("0,0,F,1,100,-3", "it ends before it starts: duration_us is '-3'"),
+        ("x,0,F,1,100,3", "rank is 'x', which is no whole number from 0"),
+        ("1.5,0,F,1,100,3", "rank is '1.5', which is no whole number from 0"),
+        ("99999999999,0,F,1,100,3", "rank is '99999999999', which is more than"),
+        ("0,x,F,1,100,3", "stage is 'x', which is no whole number from 0"),
+        ("0,0,F,\x1b[2J,100,3", r"microbatch is '\x1b[2J', which is no whole number from 0"),
+        (f"0,0,F,1,{'y' * 99},3", f"start_us is '{'y' * 40}'..., which is no number"),
+        ("0,0,F", "start_us is empty"),
     ],
 )
 def test_rows_that_cannot_be_are_counted(table, row, reason):
@@ -210,13 +211,45 @@ def test_rows_that_cannot_be_are_counted(table, row, reason):
     assert finding.message.startswith(f"rows left out: 2; the first is row 5: {reason}")
 
 
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        ("0,020", "Write a decimal point. "),
+        ("1.234,5", "Write a decimal point. "),
+        ("2026-01-31T10:00:00Z", "Write numbers, for example microseconds since the start, in start_us. "),
+        ("10:00:00.123", "Write numbers, for example microseconds since the start, in start_us. "),
+        ("12 ms", "Write the number alone, and its unit at the end of the column's name. "),
+        ("1'234'567.5", "Write numbers without anything between their digits. "),
+        ("", "Name the columns"),
+    ],
+)
+def test_what_to_write_instead_is_said(table, arrow, value, remedy):
+    """By what the value looks like, in text and in Parquet."""
+    with pytest.raises(InputError) as text:
+        table(f"rank;kind;start_ms;end_ms\n0;F;{value};3\n")
+    with pytest.raises(InputError) as typed:
+        ranks_of(arrow({"rank": [0], "kind": ["F"], "start_ms": [value], "end_ms": [3]}))
+    assert f"row 1: start_ms is {repr(value) if value else 'empty'}" in str(text.value)
+    assert str(text.value).partition(": ")[2] == str(typed.value).partition(": ")[2]
+    assert text.value.hint.startswith(remedy)
+    assert typed.value.hint == text.value.hint
+
+
+def test_an_end_before_its_start_shows_both(table):
+    """Which of the two is wrong only the writer knows."""
+    one, *_ = table("rank,kind,start_us,end_us\n0,F,0,5\n0,F,9,7\n")
+    assert one.findings[0].message.endswith("row 2: it ends before it starts: start_us is '9', end_us is '7'")
+
+
 def test_fields_beyond_the_columns_tear_a_row(table):
     """A decimal comma between commas shifts what stands behind it, so the row is out; empty ones do no harm."""
     one, _ = table(HEADER + ROWS.replace("\n", ",,\n") + "0,0,F,1,60,5,10\n")
     assert len(one.actions) == 2
-    assert [f.message for f in one.findings] == [
-        "rows left out: 1; the first is row 5: it has more fields than there are columns"
-    ]
+    (finding,) = one.findings
+    assert finding.message == (
+        "rows left out: 1; the first is row 5: it has more fields than there are columns; a number is written with a "
+        "decimal point"
+    )
 
 
 @pytest.mark.parametrize(
@@ -224,7 +257,7 @@ def test_fields_beyond_the_columns_tear_a_row(table):
     [
         (HEADER, "none of its 0 rows is one"),
         (HEADER + "0,0,B,0,0,1\n", "none of its 1 rows is one"),
-        (HEADER + "0,0,F,0,x,1\n", "row 1: its start is no time"),
+        (HEADER + "0,0,F,0,x,1\n", "row 1: start_us is 'x', which is no number"),
         (HEADER + "0,0,hello,0,0,1\n", "'hello'"),
         (HEADER + '0,0,"F,0,0,1\n' + "x" * 200_000, "line 3: field larger than field limit"),
     ],
@@ -335,7 +368,7 @@ def test_nested_and_doubled_columns_of_parquet(arrow, tmp_path):
     plain = {"rank": [0, 0], "kind": [b"F", b"B"], "start_ns": [0, 10], "end_ns": [10, 30]}
     (only,) = ranks_of(arrow(plain))
     assert only.actions.kind.tolist() == [Kind.F, Kind.B]
-    for name, words in (("rank", "its rank is no id"), ("start_ns", "its start is no time"), ("kind", "F")):
+    for name, words in (("rank", "rank is"), ("start_ns", "start_ns is"), ("kind", "F")):
         for nested in ([[value] for value in plain[name]], [{"of": value} for value in plain[name]]):
             with pytest.raises(InputError, match=words):
                 ranks_of(arrow(plain | {name: nested}))
