@@ -10,6 +10,7 @@ import numpy as np
 from bubblescope.align.layout import ASSUMED, COUNTED
 from bubblescope.analysis.communication import unpaired
 from bubblescope.analysis.missing import ASSUMPTION
+from bubblescope.analysis.overlaps import overlapping
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import StepUse
 from bubblescope.analysis.study import Study
@@ -70,6 +71,7 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding]) -> Q
         _unpaired(found.views) if found.piped and not missing_ranks(job) else None,
         _unaligned(job),
         _assumed(job),
+        overlapping(job),
     ]
     findings += [finding for finding in noticed if finding is not None]
     findings = [_pressing(finding, job) for finding in findings]

@@ -123,6 +123,22 @@ OF_FILES = (
         see=("incomplete-steps", "counted-microbatches"),
     ),
     Code(
+        name="overlapping-slices",
+        severity="warning",
+        summary="actions of one rank run at the same time",
+        meaning=(
+            "actions of one rank overlap in a timeline: an end is written as a duration, starts are taken before the "
+            "work begins, or several ranks are taken as one, as where rows of one rank name several replicas; the "
+            "message names the first"
+        ),
+        effect="What overlaps counts once, as work: the bubble is too small, and durations and causes are off.",
+        remedy=(
+            "Look at the two actions that the message names. Take starts behind the receive, synchronize the device "
+            "around them, and give each rank its number. Overlapped pairs by design need nothing."
+        ),
+        see=("repeated-actions", "unusable-rows"),
+    ),
+    Code(
         name="ignored-columns",
         severity="info",
         summary="columns of a table that mean nothing here",

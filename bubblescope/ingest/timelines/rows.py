@@ -77,6 +77,7 @@ def parted(
     order = np.argsort(rank, kind="stable")
     order = order[~lost[order]]
     numbers, first = np.unique(rank[order], return_index=True)
+    said += _several(rows.take(order), first, numbers, path)
     for number, index in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
         identity, more = _identity(Path(path), (number, told_by), coordinates.get(number, ()), len(numbers) > 1)
         yield _slices(
@@ -132,6 +133,25 @@ def _lost(path: str, count: int) -> list[Finding]:
         f"{count} slices tell neither rank nor stage, or no step where every step counts from 0; they are left out"
     )
     return [Finding("unusable-rows", "warning", message, path)]
+
+
+def _several(rows: Rows, first: Ints, numbers: Ints, path: str) -> list[Finding]:
+    """A word on ranks whose rows stand at several places; the rows of a rank begin at `first`."""
+    found = []
+    for axis in ("pp", "dp", "tp"):
+        at = getattr(rows, axis)
+        low = np.minimum.reduceat(np.where(at < 0, np.iinfo(at.dtype).max, at), first)
+        high = np.maximum.reduceat(at, first)
+        several = np.flatnonzero(low < high)
+        if len(several):
+            one = several[0]
+            message = (
+                f"rows of one rank name several places, on {len(several)} of {len(first)} ranks; rank {numbers[one]} "
+                f"stands at {axis} {low[one]} and {high[one]}: several ranks are taken as one; number ranks over all "
+                "replicas, or leave their column out, so that the places number them"
+            )
+            found.append(Finding("overlapping-slices", "warning", message, path))
+    return found
 
 
 Told = tuple[Ints, dict[int, tuple[Coordinate, ...]], RankSource | None]
