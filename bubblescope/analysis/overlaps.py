@@ -63,10 +63,9 @@ def _pairs(timeline: RankTimeline) -> Ints:
 def _together(a: Actions) -> Bools:
     """Which action runs, on purpose, with the one before it."""
     forward = a.kind == Kind.F
-    pair = (forward[1:] != forward[:-1]) & (a.start[1:] == a.start[:-1]) & (a.end[1:] == a.end[:-1])
-    block: Bools = (a.block[1:] >= 0) & (a.block[1:] == a.block[:-1])
-    either: Bools = pair | block
-    return either
+    pair: Bools = (forward[1:] != forward[:-1]) & (a.start[1:] == a.start[:-1]) & (a.end[1:] == a.end[:-1])
+    pair |= (a.block[1:] >= 0) & (a.block[1:] == a.block[:-1])
+    return pair
 
 
 def _name(a: Actions, row: int) -> str:

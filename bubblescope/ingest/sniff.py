@@ -109,7 +109,8 @@ def _parquet(path: Path) -> Format:
 def _table(kind: Kind, what: str, found: Layout) -> Format:
     """A table of slices; without what it must tell it is none."""
     if found.lacking:
-        return Format("foreign", f"{what} without a column for {', '.join(found.lacking)}", HINT)
+        left = f"; nothing is meant by {found.quoted}" if found.ignored else ""
+        return Format("foreign", f"{what} without a column for {', '.join(found.lacking)}{left}", HINT)
     return Format(kind, f"{what} of slices")
 
 
@@ -127,8 +128,6 @@ def _report(path: Path) -> Format | None:
 
 def _content(buffer: Buffer) -> Format:
     head = bytes(buffer.data[: buffer.stop])
-    if not head:
-        return Format("empty", "an empty file", "Record or copy it again.")
     if head.startswith(b"SQLite format 3\x00"):
         return Format("sqlite", "an SQLite database")
     if head.startswith(b"PAR1"):
@@ -136,17 +135,23 @@ def _content(buffer: Buffer) -> Format:
     for magic, words in _MAGIC:
         if head.startswith(magic):
             return Format("foreign", words)
+    if csv.is_wide(head):
+        return _text(head, "text in UTF-16", "Save it as UTF-8.")
     first = enter(buffer)
     if first == ord("["):
         return _list(buffer)
     if first == ord("{"):
         return _object(buffer)
     if first is None:
-        return Format("empty", "a file of white space", "Record or copy it again.")
+        return Format("empty", "a file of white space" if head else "an empty file", "Record or copy it again.")
     if _is_binary(head):
         return Format("foreign", "binary data")
+    return _text(head, "text")
+
+
+def _text(head: bytes, words: str, hint: str = _TRACE_HINT) -> Format:
     columns = csv.header(head)
-    return Format("foreign", "text") if columns is None else _table("csv", "a table", columns)
+    return Format("foreign", words, hint) if columns is None else _table("csv", "a table", columns)
 
 
 def _list(buffer: Buffer) -> Format:

@@ -53,6 +53,8 @@ LATE = json.dumps({"other": "x" * 200_000, "traceEvents": [EVENT]}).encode()
         (bz2.compress(KINETO), "foreign", "bzip2-compressed data"),
         (bytes(range(32)) * 4, "foreign", "binary data"),
         (b"\x1f\x8bnonsense", "foreign", "a damaged gzip file"),
+        ("hello".encode("utf-16"), "foreign", "text in UTF-16"),
+        ("hello".encode("utf-16")[:-1], "foreign", "text in UTF-16"),
         (b"<!DOCTYPE html>", "foreign", "HTML or XML"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bubblescope.ingest.timelines.words import alias_rank, field_of
@@ -16,6 +16,8 @@ HINT = (
 )
 IDS = ("rank", "pp", "dp", "tp", "stage", "chunk", "step", "microbatch", "slice", "peer")
 _TIMES = ("start", "end", "duration")
+_LONGEST = 40
+_NAMED = 8
 
 _UNITS = {
     1: "ns nsec nsecs nanosecond nanoseconds nanos",
@@ -55,6 +57,12 @@ class Layout:
     lacking: tuple[str, ...]
     meant: bool
 
+    @property
+    def quoted(self) -> str:
+        """The first of the columns that mean nothing, as they may be printed."""
+        shown = ", ".join(repr(name[:_LONGEST]) for name in self.ignored[:_NAMED])
+        return f"{shown}, ..." if len(self.ignored) > _NAMED else shown
+
 
 def layout(header: Sequence[str], typed: Mapping[str, int] | None = None) -> Layout:
     """The layout of a table; `typed` are the nanoseconds of the unit of columns whose type tells it."""
@@ -75,8 +83,15 @@ def layout(header: Sequence[str], typed: Mapping[str, int] | None = None) -> Lay
         columns=found,
         ignored=tuple(name for index, name in enumerate(names) if index not in used),
         lacking=tuple(_lacking(found, unitless)),
-        meant=len({"kind", "start", "end", "duration"} & (found.keys() | unitless.keys())) > 1,
+        meant=_meant(found.keys() | unitless.keys()),
     )
+
+
+def _meant(told: Collection[str]) -> bool:
+    """Whether a table with these fields looks like one of slices: enough is known to say what lacks."""
+    fields = frozenset(told)
+    placed = bool(fields & {"rank", "pp", "stage"})
+    return len(fields & {"kind", *_TIMES}) > 1 or len(fields) > 2 or (placed and "kind" in fields)
 
 
 def _column(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from bubblescope.errors import InputError
-from bubblescope.ingest.document import BOM
 from bubblescope.ingest.stream import Progress, Stream
 from bubblescope.ingest.timelines.columns import HINT, Layout, layout
 from bubblescope.ingest.timelines.rows import parted
@@ -20,40 +21,55 @@ from bubblescope.ingest.timelines.table import CELL, CHUNK, TORN, Collector, ids
 from bubblescope.model.slices import RankSlices
 from bubblescope.model.trace import Source
 
-__all__ = ["header", "read"]
+__all__ = ["header", "is_wide", "read"]
 
 _DELIMITERS = ",\t;"
+_SAYS_DELIMITER = re.compile(r'"?sep=([^"\w ])"?', re.IGNORECASE)  # the first line that Excel writes and reads
 _LONGEST = 64 << 10
 
 
 def header(head: bytes) -> Layout | None:
     """The layout of a text that begins with `head`; None where its first line is no header of slices."""
-    line = (head.removeprefix(BOM).splitlines() or [b""])[0].decode("utf-8", "replace")
-    names = next(csv.reader([line], delimiter=_delimiter(line)), [])
+    names, _ = _first(io.StringIO(head.decode(_encoding(head), "replace"), newline=""))
     found = layout(names)
     return found if found.meant else None
 
 
-def _delimiter(line: str) -> str:
-    return max(_DELIMITERS, key=line.count)
+def is_wide(head: bytes) -> bool:
+    """Whether a file that begins so is text in UTF-16, as Excel and PowerShell write it."""
+    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
+def _encoding(head: bytes) -> str:
+    return "utf-16" if is_wide(head) else "utf-8-sig"
+
+
+def _first(text: io.TextIOBase) -> tuple[list[str], str]:
+    """The names of the columns, with which a text begins, and what stands between them."""
+    line = text.readline(_LONGEST).strip("\r\n")
+    said = _SAYS_DELIMITER.fullmatch(line)
+    if said:
+        line = text.readline(_LONGEST).strip("\r\n")
+    delimiter = said[1] if said else max(_DELIMITERS, key=line.count)
+    return next(csv.reader([line], delimiter=delimiter), []), delimiter
 
 
 def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices]:
     """The ranks of a table; raises InputError where it lacks a column or holds nothing that can be used."""
     with Stream(path, progress) as stream:
-        text = io.TextIOWrapper(io.BufferedReader(_Raw(stream), CHUNK), "utf-8-sig", "replace", newline="")
-        first = text.readline(_LONGEST)
-        names = next(csv.reader([first.strip("\r\n")], delimiter=_delimiter(first)), [])
+        source = io.BufferedReader(_Raw(stream), CHUNK)
+        text = io.TextIOWrapper(source, _encoding(source.peek(2)), "replace", newline="")
+        names, delimiter = _first(text)
         collected = Collector(path, found := layout(names))
-        lines = csv.reader(text, delimiter=_delimiter(first))
+        lines = csv.reader(text, delimiter=delimiter)
         try:
             while block := list(islice(lines, CHUNK)):
                 collected.add(_chunk([row for row in block if row], found))
         except csv.Error as error:
             raise InputError(f"{path}: line {lines.line_num + 1}: {error}", hint=HINT) from error
         rows, findings = collected.finish()
-        source = Source(str(path), "table", stream.bytes, collected.rows)
-    return parted(rows, source, findings=findings)
+        read_from = Source(str(path), "table", stream.bytes, collected.rows)
+    return parted(rows, read_from, findings=findings)
 
 
 def _chunk(block: Sequence[Sequence[str]], found: Layout) -> dict[str, Any]:

@@ -33,7 +33,6 @@ TORN = "torn"
 """Beside the fields of a chunk: which rows hold more than there are columns, so that none can be trusted."""
 
 _BACKWARDS = "backwards"
-_LONGEST = 40
 _BY_NAME = ("role", "kind", "direction", "call", "stage", "microbatch", "slice")
 
 CELL = "cell"
@@ -183,9 +182,7 @@ class Collector:
             for count, first, fault in self._bad.values()
         ]
         if self._layout.ignored:
-            shown = ", ".join(repr(name[:_LONGEST]) for name in self._layout.ignored[:8])
-            more = ", ..." if len(self._layout.ignored) > 8 else ""
-            message = f"columns that mean nothing here are left aside: {shown}{more}"
+            message = f"columns that mean nothing here are left aside: {self._layout.quoted}"
             found.append(Finding("ignored-columns", "info", message, where))
         return rows, [*found, *ignored]
 

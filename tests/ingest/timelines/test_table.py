@@ -75,6 +75,11 @@ def test_a_table_of_actions(table):
         lambda t: t.replace("\n", "\r\n"),
         lambda t: t.replace("\n", "\r"),
         lambda t: "\ufeff" + t,
+        lambda t: "sep=;\r\n" + t.replace(",", ";").replace("\n", "\r\n"),
+        lambda t: '"sep=|"\n' + t.replace(",", "|"),
+        lambda t: t.encode("utf-16"),
+        lambda t: "\ufeffsep=\t\n".encode("utf-16-be") + t.replace(",", "\t").encode("utf-16-be"),
+        lambda t: gzip.compress(t.encode("utf-16")),
         lambda t: t.replace("rank", '"rank"').replace("F", '"F"'),
         lambda t: t.replace("F", "forward").replace("B", "bwd"),
         lambda t: t.replace("F", "f").replace("B", "b"),
@@ -278,6 +283,10 @@ def test_a_table_without_forwards_is_an_error(table, text, words):
         ("rank,kind,start_us", "duration"),
         ("rank,kind,start,end", "start with its unit (call 'start' start_us, or _ns, _ms, _s), end with its unit"),
         ("mb,op,begin_ms", "rank or stage, duration"),
+        ("rank,stage,kind,t0,t1", "start, duration; nothing is meant by 't0', 't1'"),
+        ("rank,kind", "start, duration"),
+        ("rank,stage,step", "kind, start, duration"),
+        ("sep=;\nrank;kind;begin_ms", "duration"),
     ],
 )
 def test_a_table_that_lacks_a_column_is_told(save, header, lacks):
@@ -287,7 +296,9 @@ def test_a_table_that_lacks_a_column_is_told(save, header, lacks):
     assert found.looks_like.startswith("a table without a column for " + lacks)
 
 
-@pytest.mark.parametrize("text", ["kind of magic", "0F0,0F1,0F2\n", "name,size\na,1\n", "a;b;c\n1;2;3\n"])
+@pytest.mark.parametrize(
+    "text", ["kind of magic", "0F0,0F1,0F2\n", "name,size\na,1\n", "a;b;c\n1;2;3\n", "step,rank\n1,2\n", "sep=;"]
+)
 def test_other_texts_are_no_tables(save, text):
     """A header of slices has two of kind, start, end and duration at the least."""
     assert sniff(save(text)).looks_like == "text"
