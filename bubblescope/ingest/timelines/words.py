@@ -79,19 +79,22 @@ _MESSAGES = (
 _GRADS = r"(grads?|gradients?|main-grads?)"
 _COLLECTIVES = (
     # ByteDance-Seed/StragglerAnalysis; Megatron-LM's timers
-    (r"layernorm-grads?-all-?reduce", CommArgs(op="allreduce", description="tp")),
-    (r"embedding-grads?-all-?reduce", CommArgs(op="allreduce", description="pp")),
+    (r"layernorm-grads?-all-?reduce", CommArgs(op="all_reduce", description="tp")),
+    (r"embedding-grads?-all-?reduce", CommArgs(op="all_reduce", description="pp")),
     (rf"(dp-)?({_GRADS}-)?reduce-?scatter", CommArgs(op="reduce_scatter", description="dp")),
-    (rf"(dp-|all-)?{_GRADS}-(all-?reduce|sync)|(dp-)?all-?reduce-{_GRADS}", CommArgs(op="allreduce", description="dp")),
-    (r"(dp-)?(params?|parameters?)-(all-?gather|sync)", CommArgs(op="allgather", description="dp")),
+    (
+        rf"(dp-|all-)?{_GRADS}-(all-?reduce|sync)|(dp-)?all-?reduce-{_GRADS}",
+        CommArgs(op="all_reduce", description="dp"),
+    ),
+    (r"(dp-)?(params?|parameters?)-(all-?gather|sync)", CommArgs(op="all_gather", description="dp")),
     *(
         (rf"{purpose}-{words}", CommArgs(op=op, description=purpose))
         for purpose in ("dp", "tp", "cp", "ep")
         for words, op in (
-            (r"all-?reduce", "allreduce"),
-            (r"all-?gather", "allgather"),
+            (r"all-?reduce", "all_reduce"),
+            (r"all-?gather", "all_gather"),
             (r"reduce-?scatter", "reduce_scatter"),
-            (r"all-?to-?all", "all_to_allv"),
+            (r"all-?to-?all", "all_to_all"),
         )
     ),
 )

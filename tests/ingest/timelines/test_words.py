@@ -7,6 +7,7 @@ import pytest
 from bubblescope.ingest.timelines.words import CALLS, Role, field_of, meaning, places, tells_actions
 from bubblescope.model.actions import Kind
 from bubblescope.model.timeline import Messages
+from bubblescope.reconstruct.calls import normal_op
 
 ACTIONS = {
     "forward": (Kind.F, -1, -1, -1),
@@ -58,12 +59,12 @@ def test_names_of_messages(name, direction, kind):
 @pytest.mark.parametrize(
     ("name", "op", "purpose"),
     [
-        ("params-all-gather", "allgather", "dp"),
+        ("params-all-gather", "all_gather", "dp"),
         ("grads_reduce_scatter", "reduce_scatter", "dp"),
-        ("layernorm-grads-all-reduce", "allreduce", "tp"),
-        ("embedding-grads-all-reduce", "allreduce", "pp"),
-        ("tp allreduce", "allreduce", "tp"),
-        ("all-grads-sync", "allreduce", "dp"),
+        ("layernorm-grads-all-reduce", "all_reduce", "tp"),
+        ("embedding-grads-all-reduce", "all_reduce", "pp"),
+        ("tp allreduce", "all_reduce", "tp"),
+        ("all-grads-sync", "all_reduce", "dp"),
     ],
 )
 def test_names_of_collectives(name, op, purpose):
@@ -126,3 +127,8 @@ def test_names_of_columns(name, field):
 def test_names_of_lanes(name, told):
     """A thread or a process may say where it stands."""
     assert places(name) == told
+
+
+def test_calls_are_called_as_recorders_call_them():
+    """So that what is known of an operation, such as its bus bandwidth, is known of a timeline's, too."""
+    assert [call.op for call in CALLS] == [normal_op(call.op) for call in CALLS]
