@@ -142,7 +142,10 @@ OF_FILES = (
         name="ignored-columns",
         severity="info",
         summary="columns of a table that mean nothing here",
-        meaning=("columns of a table that mean nothing here are left aside; the message names the first"),
+        meaning=(
+            "columns of a table that mean nothing here, or tell what another column tells, are left aside; the message "
+            "names the first"
+        ),
         effect="None, unless a column was meant to tell something.",
         remedy="Name columns as docs/timelines.md lists them.",
         see=("unusable-rows", "ignored-slices"),

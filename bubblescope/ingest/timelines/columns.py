@@ -49,11 +49,15 @@ class Column:
 class Layout:
     """What a header says: the columns by field, those that mean nothing, and in words what is missing.
 
+    `doubled` are columns that would tell what another does, and that other one; `width` counts all columns.
+
     `meant` is whether it looks like a table of slices at all.
     """
 
     columns: Mapping[str, Column]
     ignored: tuple[str, ...]
+    doubled: tuple[tuple[str, str], ...]
+    width: int
     lacking: tuple[str, ...]
     meant: bool
 
@@ -79,9 +83,13 @@ def layout(header: Sequence[str], typed: Mapping[str, int] | None = None) -> Lay
         elif column.field not in found or alias_rank(_bare(name)) < alias_rank(_bare(found[column.field].name)):
             found[column.field] = column
     used = {column.index for column in found.values()}
+    known = {at: column.field for at, name in enumerate(names) if (column := _column(at, name, dialect, typed or {}))}
+    doubled = {at: found[field] for at, field in known.items() if at not in used and field in found}
     return Layout(
         columns=found,
-        ignored=tuple(name for index, name in enumerate(names) if index not in used),
+        ignored=tuple(name for index, name in enumerate(names) if index not in used and index not in doubled),
+        doubled=tuple((names[index], counts.name) for index, counts in doubled.items()),
+        width=len(names),
         lacking=tuple(_lacking(found, unitless)),
         meant=_meant(found.keys() | unitless.keys()),
     )

@@ -74,7 +74,7 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
 
 def _chunk(block: Sequence[Sequence[str]], found: Layout) -> dict[str, Any]:
     """The columns of some rows; what a row is short of is empty, and one that has more is torn."""
-    width = len(found.columns) + len(found.ignored)
+    width = found.width
     chunk: dict[str, Any] = {TORN: np.array([any(row[width:]) for row in block], bool)}
     even = block if all(len(row) == width for row in block) else [(*row, *[""] * width)[:width] for row in block]
     columns = list(zip(*even, strict=True)) or [()] * width

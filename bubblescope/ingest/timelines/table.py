@@ -184,6 +184,11 @@ class Collector:
         if self._layout.ignored:
             message = f"columns that mean nothing here are left aside: {self._layout.quoted}"
             found.append(Finding("ignored-columns", "info", message, where))
+        for name, counts in self._layout.doubled[:1]:
+            more = f"; so are {len(self._layout.doubled) - 1} more" if self._layout.doubled[1:] else ""
+            which = "the first column of that name" if name == counts else shown(counts)
+            message = f"{shown(name)} is left aside, because {which} tells the same{more}"
+            found.append(Finding("ignored-columns", "info", message, where))
         return rows, [*found, *ignored]
 
 

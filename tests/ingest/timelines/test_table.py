@@ -189,6 +189,24 @@ def test_columns_that_mean_nothing_are_named(table):
 
 
 @pytest.mark.parametrize(
+    ("again", "message"),
+    [
+        ("start_us", "'start_us' is left aside, because the first column of that name tells the same"),
+        ("ts_ms", "'ts_ms' is left aside, because 'start_us' tells the same"),
+        (
+            "start_us,op",
+            "'start_us' is left aside, because the first column of that name tells the same; so are 1 more",
+        ),
+    ],
+)
+def test_columns_that_tell_the_same_are_told(table, again, message):
+    """Which of them counts is said."""
+    (only,) = table(f"rank,kind,start_us,end_us,{again}\n0,F,0,9{',5' * len(again.split(','))}\n")
+    assert only.actions.start.tolist() == [0]
+    assert [(f.code, f.severity, f.message) for f in only.findings] == [("ignored-columns", "info", message)]
+
+
+@pytest.mark.parametrize(
     ("row", "reason"),
     [
         ("0,0,F,1,nan,3", "start_us is 'nan', which is no time"),
