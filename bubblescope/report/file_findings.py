@@ -139,6 +139,18 @@ OF_FILES = (
         see=("repeated-actions", "unusable-rows"),
     ),
     Code(
+        name="ids-from-one",
+        severity="warning",
+        summary="stages, micro-batches or ranks of a timeline that seem to count from 1",
+        meaning=(
+            "stages, micro-batches or ranks of a timeline seem to count from 1: the numbers from there on are all "
+            "there, and 0 is not; they are taken to count from 0"
+        ),
+        effect="Number 0 counts as missing: a stage more, an unknown bubble, or departures from every order.",
+        remedy="Write ids from 0. Where number 0 is missing indeed, give its file too.",
+        see=("missing-ranks", "ignored-columns"),
+    ),
+    Code(
         name="ignored-columns",
         severity="info",
         summary="columns of a table that mean nothing here",

@@ -77,7 +77,7 @@ def parted(
     order = np.argsort(rank, kind="stable")
     order = order[~lost[order]]
     numbers, first = np.unique(rank[order], return_index=True)
-    said += _several(rows.take(order), first, numbers, path)
+    said += [*_several(rows.take(order), first, numbers, path), *_from_one(rows, path)]
     for number, index in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
         identity, more = _identity(Path(path), (number, told_by), coordinates.get(number, ()), len(numbers) > 1)
         yield _slices(
@@ -152,6 +152,26 @@ def _several(rows: Rows, first: Ints, numbers: Ints, path: str) -> list[Finding]
             )
             found.append(Finding("overlapping-slices", "warning", message, path))
     return found
+
+
+def _from_one(rows: Rows, path: str) -> list[Finding]:
+    """A word on ids that seem to count from 1: all from there on are seen, and 0 is not."""
+    acting = rows.take(rows.role == Role.ACTION)
+    ids = {"stages": acting.stage, "micro-batches": acting.microbatch, "ranks": acting.rank}
+    odd = [name for name, values in ids.items() if values.min(initial=2) == 1 and _unbroken(values)]
+    if not odd:
+        return []
+    message = (
+        f"{' and '.join(odd)} seem to count from 1, and are taken to count from 0, so that number 0 counts as missing; "
+        "write them from 0"
+    )
+    return [Finding("ids-from-one", "warning", message, path)]
+
+
+def _unbroken(values: Ints) -> bool:
+    """Whether values whose least is 1 are several, and all up to the largest."""
+    used = np.unique(values)
+    return len(used) > 1 and int(used[-1]) == len(used)
 
 
 Told = tuple[Ints, dict[int, tuple[Coordinate, ...]], RankSource | None]

@@ -460,3 +460,23 @@ def test_reading_text_does_not_wait_for_pyarrow(save):
     before = "pyarrow" in sys.modules
     assert len(ranks_of(save(HEADER + ROWS))) == 2
     assert ("pyarrow" in sys.modules) == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ("0,1,F,0,0,10\n1,2,F,0,10,10\n", "stages"),
+        ("1,1,F,1,0,10\n2,2,F,1,10,10\n1,1,F,2,10,10\n", "stages and micro-batches and ranks"),
+        ("0,0,F,1,0,10\n0,0,F,2,10,10\n", "micro-batches"),
+    ],
+)
+def test_ids_from_one_are_noticed(table, rows, named):
+    """All from 1 on are there, and 0 is not."""
+    (finding,) = [f for each in table(HEADER + rows) for f in each.findings if f.code == "ids-from-one"]
+    assert finding.message.startswith(f"{named} seem to count from 1")
+
+
+@pytest.mark.parametrize("rows", [ROWS, "1,1,F,0,0,10\n1,1,F,1,10,10\n", "0,1,F,0,0,10\n1,3,F,0,10,10\n"])
+def test_other_ids_are_not(table, rows):
+    """From 0 on, a single one, and some that are missing in between."""
+    assert not [f for each in table(HEADER + rows) for f in each.findings if f.code == "ids-from-one"]
