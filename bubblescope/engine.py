@@ -18,6 +18,7 @@ from bubblescope.align.communicators import ranked
 from bubblescope.align.places import placed
 from bubblescope.align.resolve import resolve
 from bubblescope.analysis.assemble import assemble
+from bubblescope.analysis.study import study
 from bubblescope.errors import InputError, UsageError
 from bubblescope.ingest import registry, sources
 from bubblescope.model.analysis import Analysis
@@ -61,7 +62,7 @@ def analyze(traces: Traces, options: Options = Options(), progress: Progress | N
     if options.schedule is not None:
         find(options.schedule)  # a misspelt name should not cost a long read first
     job = load(traces, options, progress)
-    return Analysis(job, assemble(job, options))
+    return Analysis(job, assemble(study(job, options), options))
 
 
 def load(traces: Traces, options: Options = Options(), progress: Progress | None = None) -> Job:  # noqa: B008 - frozen

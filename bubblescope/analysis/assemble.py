@@ -14,8 +14,7 @@ from bubblescope.analysis.partition import Window
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.slow_links import slow_links
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
-from bubblescope.analysis.study import Study, study
-from bubblescope.analysis.variation import split
+from bubblescope.analysis.study import Study
 from bubblescope.model import report
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
@@ -23,17 +22,16 @@ from bubblescope.model.options import Options
 __all__ = ["assemble"]
 
 
-def assemble(job: Job, options: Options) -> report.Report:
-    """The report of a job."""
-    found = study(job, options)
+def assemble(found: Study, options: Options) -> report.Report:
+    """The report of a job, without advice."""
+    job = found.job
     origin = min((int(t.steps.start.min()) for t in job.timelines.values() if len(t.steps)), default=0)
     unseen = _unseen_stages(found)
     doubtful = doubts(found)
     stage_rows = stages.stages(job, found.steps)
     per_step = _per_step(found)
     measured = fmean(per_step) if per_step else None
-    variation = split(found.whole) if found.whole and not job.untold_chunks else None
-    why = reasons(found, measured, variation, options.attribution)
+    why = reasons(found, measured, found.variation, options.attribution)
     return report.Report(
         tool=report.Tool(name="bubblescope", version=__version__),
         inputs=_inputs(job),
@@ -54,7 +52,7 @@ def assemble(job: Job, options: Options) -> report.Report:
         ranks=rank_rows(found),
         communication=communication.communication(found.views, found.used),
         links=slow_links(found),
-        imbalance=imbalance(found, stage_rows, variation),
+        imbalance=imbalance(found, stage_rows, found.variation),
         worst_bubbles=worst_bubbles(found, origin),
         findings=(),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.ranks import RankView, views
 from bubblescope.analysis.steps import StepUse, choose, microbatches
 from bubblescope.analysis.theory import Schedule, Theory, find_schedule, theory
+from bubblescope.analysis.variation import Variation, split
 from bubblescope.model.columns import Times
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
@@ -21,7 +23,7 @@ from bubblescope.model.trace import Finding
 __all__ = ["Study", "study"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Study:
     """A job, taken apart.
 
@@ -52,6 +54,11 @@ class Study:
     def whole(self) -> list[PipelineStep]:
         """The pipelines of used steps of which every stage was recorded."""
         return [step for step in self.steps if step.seen]
+
+    @cached_property
+    def variation(self) -> Variation | None:
+        """Profiles of the stages and what varies beside them; None where no step is whole or chunks are not told."""
+        return split(self.whole) if self.whole and not self.job.untold_chunks else None
 
 
 def study(job: Job, options: Options) -> Study:

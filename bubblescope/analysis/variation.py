@@ -3,8 +3,8 @@
 An action is expected to take the mean of its kind in its step times the profile of its stage in its replica. The
 logarithm of what it took over that is taken apart, in this order:
 
-* **pauses**: forwards that lie out where backwards do not, as `pauses` tests it, once the median of the micro-batch is
-  taken off, so that a long micro-batch is none. A pause is what such a forward took beyond its like.
+* **pauses**: forwards that lie out where backwards do not, as `outliers` tests it, once the median of the micro-batch
+  is taken off, so that a long micro-batch is none. A pause is what such a forward took beyond its like.
 * **data length**: a micro-batch is long on every rank, forwards and backwards alike. ByteDance calls it so where both
   correlate by 0.9 or more over the micro-batches (arXiv 2505.05713, section 5.3), which few micro-batches cannot show.
   Here the mean of a micro-batch's forwards over the stages is held against that of its backwards: their sum of products
@@ -26,7 +26,7 @@ import numpy as np
 
 from bubblescope.analysis.chance import f_tail, t_limit, t_tail
 from bubblescope.analysis.groups import median_by, numbered
-from bubblescope.analysis.pauses import FLOOR, outlying
+from bubblescope.analysis.outliers import FLOOR, outlying
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.analysis.profiles import Profiles
 from bubblescope.model.actions import Action, Kind

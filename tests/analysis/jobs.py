@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bubblescope.analysis.assemble import assemble
+from bubblescope.analysis.study import study
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
 from bubblescope.model.report import Report
@@ -140,4 +141,5 @@ def hidden(whole: Job, *ranks: int) -> Job:
 
 def report(of: Job, **options) -> Report:
     """The report of a job."""
-    return assemble(of, Options(**options))
+    asked = Options(**options)
+    return assemble(study(of, asked), asked)

@@ -19,7 +19,7 @@ from tests.building import forward, kernel, op, trace
 def resolved(*timelines, **options):
     """The report of ranks that are laid out by what they tell."""
     asked = Options(**options)
-    return assemble(resolve({t.rank: t for t in timelines}, asked), asked)
+    return assemble(study(resolve({t.rank: t for t in timelines}, asked), asked), asked)
 
 
 def recorded(*rows, **options):

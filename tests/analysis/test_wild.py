@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bubblescope.align.resolve import resolve
 from bubblescope.analysis.assemble import assemble
+from bubblescope.analysis.study import study
 from bubblescope.model.options import Options
 from tests.analysis.jobs import call, job, rank, steps
 
@@ -64,7 +65,8 @@ def jobs(draw):
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_report_comes_out_and_adds_up(of, options):
     """Parts are not negative and add up to the window, shares are shares, bounds are in order."""
-    found = assemble(of, Options(**options))
+    asked = Options(**options)
+    found = assemble(study(of, asked), asked)
     for row in found.ranks:
         parts = (row.compute_ns, row.in_stage_comm_ns, row.dp_ns, row.pp_ns, row.host_ns, row.other_ns)
         assert row.window_ns == sum(parts)
