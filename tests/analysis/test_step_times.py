@@ -1,0 +1,69 @@
+"""How long a step takes: from one to the next, where steps follow each other."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bubblescope.analysis.step_times import step_times
+from bubblescope.analysis.study import study
+from bubblescope.model.job import Job
+from bubblescope.model.options import Options, StepRange
+from tests.analysis.jobs import RANK_0, RANK_1, again, job, one_f_one_b, rank
+
+
+def times(of, **options):
+    """The times of the used steps of a job."""
+    return step_times(study(of, Options(**options)))
+
+
+def late(*starts: int) -> Job:
+    """One rank's job whose steps last 90 each and begin at the moments given."""
+    rows = [row for k, at in enumerate(starts) for row in (("0F0", at, at + 30, k), ("0B0", at + 30, at + 90, k))]
+    return job(rank(0, rows, steps=[(k, at, at + 90) for k, at in enumerate(starts)]))
+
+
+def test_a_step_that_is_followed_lasts_until_the_next_one_begins():
+    """What lies between two steps counts; the last step lasts as long as it was recorded."""
+    assert times(late(0, 100, 350)) == {1: 250, 2: 90}
+
+
+def test_ranks_that_begin_late_make_no_step_longer():
+    """Every rank's steps are 100 apart, though the second rank begins and ends each 10 later."""
+    pipeline = [rank(0, again(RANK_0, 3), steps=[(k, 100 * k, 100 * k + 100) for k in range(3)])]
+    pipeline += [rank(1, again(RANK_1, 3), steps=[(k, 100 * k + 10, 100 * k + 110) for k in range(3)])]
+    assert times(job(*pipeline)) == {1: 100, 2: 110}
+
+
+def skewed(of: Job, method: str = "recorded") -> Job:
+    """The job with the clock of its second rank 7000 ahead, which nobody has noticed."""
+    lines = {r: t.moved(lambda times, by=7_000 * r: times + by) for r, t in of.timelines.items()}
+    return dataclasses.replace(of, timelines=lines, clock=dataclasses.replace(of.clock, method=method))
+
+
+def test_clocks_that_disagree_change_no_step_that_is_followed():
+    """Each rank is asked by its own clock."""
+    assert times(skewed(one_f_one_b(times=3)))[1] == times(one_f_one_b(times=3))[1] == 100
+
+
+def test_steps_that_do_not_follow_each_other_say_nothing_of_what_lies_between_them():
+    """Step 5 is not the one behind step 1."""
+    rows = [*again((("0F0", 0, 30), ("0B0", 30, 90)), 1), ("0F0", 900, 930, 1), ("0B0", 930, 990, 1)]
+    assert times(job(rank(0, rows, steps=[(1, 0, 90), (5, 900, 990)]))) == {1: 90, 5: 90}
+
+
+def test_steps_that_begin_their_clocks_anew_last_as_long_as_they_were_recorded():
+    """Where the file counts from each step's start, the time between two steps is made up."""
+    of = late(0, 100, 350)
+    anew = {r: dataclasses.replace(t, restarts=True) for r, t in of.timelines.items()}
+    assert times(dataclasses.replace(of, timelines=anew)) == {1: 90, 2: 90}
+
+
+def test_clocks_that_cannot_be_compared_leave_the_longest_rank():
+    """A single step of two ranks, 7000 apart by clocks that nothing ties, lasts 100 and no 7100."""
+    assert times(skewed(one_f_one_b(), "none")) == {0: 100}
+    assert times(skewed(one_f_one_b())) == {0: 7100}
+
+
+def test_a_step_that_is_not_used_has_no_time():
+    """Only the steps that means take are timed, but one that is not taken may follow."""
+    assert times(late(0, 100, 350), steps=StepRange(1, 1)) == {1: 250}
