@@ -14,24 +14,30 @@ from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
 
+from bubblescope._version import __version__
 from bubblescope.align.communicators import ranked
 from bubblescope.align.places import placed
 from bubblescope.align.resolve import resolve
 from bubblescope.analysis.assemble import assemble
 from bubblescope.analysis.study import study
-from bubblescope.errors import InputError, UsageError
+from bubblescope.errors import InputError, UndecidedError, UsageError
+from bubblescope.forecast.forecaster import LIMIT, Forecaster
+from bubblescope.forecast.standard import standard
 from bubblescope.ingest import registry, sources
 from bubblescope.model.analysis import Analysis
+from bubblescope.model.changes import Changes
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
+from bubblescope.model.report import Tool
 from bubblescope.model.slices import RankSlices
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import RankTrace
+from bubblescope.model.whatif import WhatIf
 from bubblescope.reconstruct.passes import reconstruct
 from bubblescope.reconstruct.slices import reconstruct_slices
 from bubblescope.schedules.registry import find
 
-__all__ = ["Progress", "Traces", "analyze", "load", "read_ranks"]
+__all__ = ["Progress", "Traces", "analyze", "load", "read_ranks", "whatif"]
 
 Progress = Callable[[int, int], None]
 """Told (bytes done, bytes in all), compressed as they lie on disk."""
@@ -63,6 +69,44 @@ def analyze(traces: Traces, options: Options = Options(), progress: Progress | N
         find(options.schedule)  # a misspelt name should not cost a long read first
     job = load(traces, options, progress)
     return Analysis(job, assemble(study(job, options), options))
+
+
+def whatif(
+    traces: Traces,
+    changes: Sequence[Changes] = (),
+    options: Options = Options(),  # noqa: B008 - frozen
+    progress: Progress | None = None,
+    *,
+    anyway: bool = False,
+) -> WhatIf:
+    """Replay a job with something changed.
+
+    Args:
+        traces: as for `analyze`.
+        changes: each is forecast by itself; without any the usual ones are.
+        options: what the user states or asks.
+        progress: told how many bytes are read.
+        anyway: forecast also where the replay of the unmodified run misses it by more than 5 %.
+
+    Raises:
+        UndecidedError: the run cannot be replayed, or its replay misses it by more than 5 %.
+        InputError, UsageError: as `analyze` does.
+    """
+    forecaster = Forecaster.of(study(load(traces, options, progress), options))
+    if forecaster.error > LIMIT and not anyway:
+        raise UndecidedError(
+            f"the replay of the unmodified run misses it by {100 * forecaster.error:.1f}% of a step, "
+            f"more than {100 * LIMIT:.0f}%: a forecast from it would be a guess",
+            hint="--anyway makes it all the same; bubblescope analyze tells what the causes leave over",
+        )
+    return WhatIf(
+        tool=Tool(name="bubblescope", version=__version__),
+        measured=forecaster.measured,
+        replayed=forecaster.replayed,
+        error=forecaster.error,
+        steps=forecaster.steps,
+        forecasts=tuple(map(forecaster.forecast, changes or standard(forecaster.now))),
+    )
 
 
 def load(traces: Traces, options: Options = Options(), progress: Progress | None = None) -> Job:  # noqa: B008 - frozen

@@ -17,7 +17,7 @@ from bubblescope.analysis.means import means
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.model.actions import Action, Kind
 
-__all__ = ["Profile", "Profiles"]
+__all__ = ["Place", "Profile", "Profiles"]
 
 CHANCE = 2.5
 """Standard errors within which a departure is taken for chance, which alone moves one profile in a hundred so far."""

@@ -1,0 +1,1 @@
+"""What-if: the measured run replayed with something changed."""

@@ -1,0 +1,247 @@
+"""The measured times, cast into a changed run: how long each of its actions works, and what delays it.
+
+Every action keeps what its measured pieces had of their own: the profile of their stage, the length of their data,
+their jitter, their pauses. What belongs to a rank, that it is slow, stays with the rank; what belongs to a stage goes
+where the stage goes. Transfers between ranks that exchanged none are as long as the median of those that did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from bubblescope.forecast.cover import Shares, cover
+from bubblescope.forecast.measured import Measured
+from bubblescope.forecast.pieces import Cut, Pieces, pieces
+from bubblescope.forecast.target import Target
+from bubblescope.model.actions import Action, Kind, Order
+from bubblescope.model.changes import Changes
+from bubblescope.schedules.replay import NEVER, Course, Delays
+
+__all__ = ["Recast", "StageTable"]
+
+Floats = npt.NDArray[np.float64]
+
+StageTable = Mapping[tuple[int, bool], Shares]
+"""For a moved partition: the measured stages, with shares of their work, by new stage and whether forward."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recast:
+    """A pipeline of a changed run, for one set of orders.
+
+    Attributes:
+        run: the measured steps.
+        now: the run as it was measured.
+        to: as it is to be.
+        changes: what changes.
+        orders: of the changed run, by position.
+        together: actions that run as one block with the one behind them.
+        even: mean of every kind over all pipelines, where each action is to be as long as that.
+        moved: where layers move, the shares that follow from it.
+    """
+
+    run: Measured
+    now: Target
+    to: Target
+    changes: Changes
+    orders: Mapping[int, Order]
+    together: frozenset[Action]
+    even: Mapping[Kind, float]
+    moved: StageTable | None = None
+
+    @cached_property
+    def course(self) -> Course:
+        """The orders, ready to run."""
+        last = self.to.shape.stages - 1 if self.to.orders is not None else max(a.stage for a in self.run.column)
+        return Course(dict(sorted(self.orders.items())), last_stage=last, together=self.together)
+
+    @cached_property
+    def positions(self) -> dict[Action, int]:
+        """Of every action, in the order of the course."""
+        places = sorted(self.orders)
+        return {a: places[at] for a, at in zip(self.course.actions, self.course.rank, strict=True)}
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """What the actions are made of."""
+        shape = self.to.shape
+        cut = Cut(self.run, self.now.shape.m, self.to.size, shape.slices, self._shares, self.changes.recompute)
+        return pieces(cut, self.positions, self._factor)
+
+    def durations(self, step: int) -> Floats:
+        """Useful nanoseconds of every action in the step of that number."""
+        return self._summed(self._work, self.pieces.work, step).clip(0)
+
+    def inside(self, step: int) -> Floats:
+        """Nanoseconds of gaps within every action."""
+        return self._summed(self._gaps[1], self.pieces.inside, step)
+
+    def delays(self, step: int) -> Delays:
+        """What keeps actions waiting."""
+        late = self._summed(self._gaps[0], self.pieces.mean, step)
+        host = dict(zip(self.course.actions, late.tolist(), strict=True)) if late.any() else {}
+        if "p2p" in self.changes.without:
+            return Delays(host=host)
+        moving = self._moving(step)
+        if self.changes.overlap or self.changes.even:
+            return Delays(transfer=moving, host=host)
+        return Delays(transfer=moving, posted=self._posted(step), blocking=self._blocks(step), host=host)
+
+    def _summed(self, table: Floats, weight: Floats, step: int) -> Floats:
+        rows = (step + self.pieces.later) % len(table)
+        known = np.nan_to_num(table[rows, self.pieces.column])
+        return np.bincount(self.pieces.new, known * weight, len(self.course.actions)).astype(np.float64)
+
+    @cached_property
+    def _work(self) -> Floats:
+        """Useful time of the measured actions, without what a slow rank adds and without troubles that are gone."""
+        run, without = self.run, self.changes.without
+        if self.even:
+            means = np.array([self.even.get(action.kind, 0.0) for action in run.column])
+            return np.broadcast_to(means, run.mean.shape)
+        length = run.mean.copy()
+        if "imbalance" not in without:
+            length *= run.imbalance
+        if "jitter" in without:
+            return length
+        length *= run.jitter / (run.data if "data" in without else 1.0)
+        if "pauses" in without:
+            took = run.mean * run.imbalance * run.jitter
+            length *= 1 - np.divide(run.pause, took, out=np.zeros_like(took), where=took > 0)
+        return length
+
+    @cached_property
+    def _gaps(self) -> tuple[Floats, Floats]:
+        """What the host kept each measured action waiting, before and within it."""
+        run, without = self.run, self.changes.without
+        if self.even or "host" in without:
+            return np.zeros_like(run.late), np.zeros_like(run.inside)
+        if "pauses" not in without:
+            return run.late, run.inside
+        before = np.minimum(run.late_pause, run.late.clip(0))
+        return run.late - before, (run.inside - (run.late_pause - before)).clip(0)
+
+    def _shares(self, stage: int, kind: Kind) -> Shares:
+        if self.moved is not None:
+            return self.moved[stage, kind == Kind.F]
+        if self._as_many_stages:
+            return ((stage, 1.0),)
+        return cover(stage, self.now.shape.stages / self.to.shape.stages)
+
+    @property
+    def _as_many_stages(self) -> bool:
+        return self.now.shape.stages == self.to.shape.stages
+
+    def _factor(self, position: int, action: Action, kind: Kind, stage: int) -> float:
+        """What a slow rank and another tensor-parallel degree make of a piece of an action."""
+        return self._slow(position, action.stage, kind) * self._narrower(stage)
+
+    def _slow(self, position: int, stage: int, kind: Kind) -> float:
+        if self.even:
+            return 1.0
+        if "straggler" in self.changes.without:
+            return self.run.quick[kind]
+        if self._as_many_stages and stage in self.now.placement[position]:
+            return self.run.straggler(position, stage, kind)
+        covered = cover(position, self.now.shape.p / self.to.shape.p)
+        return max(self._slow_position(at, kind) for at, _ in covered)
+
+    def _slow_position(self, position: int, kind: Kind) -> float:
+        stages = self.now.placement[position]
+        return sum(self.run.straggler(position, stage, kind) for stage in stages) / len(stages)
+
+    def _narrower(self, stage: int) -> float:
+        """What another tensor-parallel degree makes of useful time; ring collectives move (t-1)/t of their data."""
+        before, after = self.now.tp, self.to.tp
+        if before == after or before is None or after is None:
+            return 1.0
+        holders = [at for at, held in enumerate(self.now.placement) if stage in held]
+        comm = sum(self.run.in_stage.get(at, 0.0) for at in holders) / max(len(holders), 1)
+        moved = ((after - 1) / after) / ((before - 1) / before) if before > 1 else 0.0
+        return (1 - comm) * before / after + comm * moved
+
+    @cached_property
+    def _edges(self) -> dict[tuple[int, int], float]:
+        """The median transfer between two positions."""
+        known: dict[tuple[int, int], list[Floats]] = {}
+        course = Course(dict(sorted(self.run.orders.items())), last_stage=max(a.stage for a in self.run.column))
+        for k, source in enumerate(course.source):
+            if source != NEVER and course.rank[source] != course.rank[k]:
+                times = self.run.transfer[:, self.run.column[course.actions[k]]]
+                known.setdefault((course.rank[source], course.rank[k]), []).append(times)
+        medians = {edge: np.concatenate(times) for edge, times in known.items()}
+        return {edge: float(np.nanmedian(of)) for edge, of in medians.items() if not np.isnan(of).all()}
+
+    def _moving(self, step: int) -> dict[Action, float]:
+        """How long the input of each action moves."""
+        exact = self._exact(self.run.transfer, step)
+        usual = float(np.median(list(self._edges.values()))) if self._edges else 0.0
+        scale = self.to.size * (1.0 if self.changes.p2p is None else self.changes.p2p)
+        moving = {}
+        for k, source in enumerate(self.course.source):
+            if source == NEVER or self.course.rank[source] == self.course.rank[k]:
+                continue
+            own = exact[k]
+            if np.isnan(own) or self.even:
+                own = self._edges.get((self.course.rank[source], self.course.rank[k]), usual)
+            moving[self.course.actions[k]] = (usual if self.even else own) * scale
+        return moving
+
+    def _exact(self, table: Floats, step: int) -> Floats:
+        """The values of the measured actions themselves, NaN where an action moved to other stages or ranks."""
+        if not (self._as_many_stages and self.now.placement == self.to.placement):
+            return np.full(len(self.course.actions), np.nan)
+        known = self._summed((~np.isnan(table)).astype(np.float64), self.pieces.mean, step)
+        values = self._summed(table, self.pieces.mean, step)
+        return np.divide(values, known, out=np.full_like(values, np.nan), where=known > 0)
+
+    def _posted(self, step: int) -> dict[Action, float]:
+        """How long after the action before it an action asks for its input.
+
+        That depends on the action before: where another one is, the median of the position counts.
+        """
+        exact, usual = self._exact(self.run.posted, step), self._usual_posting
+        posted = {}
+        for k, action in enumerate(self.course.actions):
+            at = self.positions[action]
+            same = self._before_now.get(action) == self._before.get(action) and self.to.size == 1
+            value = exact[k] if same else np.nan
+            posted[action] = usual.get(at, usual[-1]) if np.isnan(value) else float(value)
+        return posted
+
+    @cached_property
+    def _before(self) -> dict[Action, Action | None]:
+        return _before(self.orders)
+
+    @cached_property
+    def _before_now(self) -> dict[Action, Action | None]:
+        return _before(self.run.orders)
+
+    @cached_property
+    def _usual_posting(self) -> dict[int, float]:
+        """The median by position, and that of all under -1."""
+        of: dict[int, list[Floats]] = {-1: [np.zeros(0)]}
+        for action, column in self.run.column.items():
+            times = self.run.posted[:, column]
+            for key in (self.run.position[action], -1):
+                of.setdefault(key, []).append(times[~np.isnan(times)])
+        joined = {key: np.concatenate(times) for key, times in of.items()}
+        return {
+            key: float(np.median(times)) if len(times) else 0.0
+            for key, times in joined.items()
+            if len(times) or key < 0
+        }
+
+    def _blocks(self, step: int) -> bool:
+        """Whether a send holds its rank: as measured; another schedule brings other code, which need not do so."""
+        return self.to.family is self.now.family and self.run.blocking[step]
+
+
+def _before(orders: Mapping[int, Order]) -> dict[Action, Action | None]:
+    """The action before each on its rank."""
+    return {action: order[k - 1] if k else None for order in orders.values() for k, action in enumerate(order)}
