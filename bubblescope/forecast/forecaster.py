@@ -92,13 +92,25 @@ class Forecaster:
     @cached_property
     def replayed(self) -> Run:
         """The unmodified run, replayed."""
-        return self._run(_NONE, self.now, list(self._lengths(_NONE, self.now)))
+        return self._run(_NONE, self.now, self._unmodified)
 
     @cached_property
     def error(self) -> float:
-        """By how much the replay misses the steps, a share of them; the mean over the steps."""
-        steps = self._step_lengths(_NONE, list(self._lengths(_NONE, self.now)))
-        return fmean(abs(steps[number] - took) / took for number, took in self._times.items())
+        """By how much the replay misses the run: a share of the steps, or of the windows, whichever is more.
+
+        Means of the misses, either way, over the steps and over the pipelines of each step.
+        """
+        lengths = self._unmodified
+        steps = self._step_lengths(_NONE, lengths)
+        windows = [step.window.length for run in self.runs for step in run.steps]
+        return max(
+            fmean(abs(steps[number] - took) / took for number, took in self._times.items()),
+            fmean(abs(one.window - took) / took for one, took in zip(lengths, windows, strict=True)),
+        )
+
+    @cached_property
+    def _unmodified(self) -> list[_Length]:
+        return list(self._lengths(_NONE, self.now))
 
     @cached_property
     def now(self) -> Target:

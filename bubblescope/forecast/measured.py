@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median_low
 
 import numpy as np
@@ -17,13 +18,14 @@ from bubblescope.analysis.rerun import Rerun
 from bubblescope.analysis.study import Study
 from bubblescope.analysis.variation import Variation
 from bubblescope.model.actions import Action, Kind, Order
+from bubblescope.schedules.replay import NEVER, Course
 
-__all__ = ["Measured", "measured"]
+__all__ = ["Measured", "before", "measured"]
 
 Table = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
     """The steps of one pipeline.
 
@@ -82,6 +84,38 @@ class Measured:
         own, common = self.profiles.own[self.pipeline], self.profiles.common
         place = position, stage, kind
         return own[place] / common[place] if common.get(place) else 1.0
+
+    @cached_property
+    def before(self) -> dict[Action, Action | None]:
+        """The action before each on its rank."""
+        return before(self.orders)
+
+    @cached_property
+    def edges(self) -> dict[tuple[int, int], float]:
+        """The median transfer between two positions."""
+        known: dict[tuple[int, int], list[Table]] = {}
+        course = Course(dict(sorted(self.orders.items())), last_stage=max(a.stage for a in self.column))
+        for k, source in enumerate(course.source):
+            if source != NEVER and course.rank[source] != course.rank[k]:
+                times = self.transfer[:, self.column[course.actions[k]]]
+                known.setdefault((course.rank[source], course.rank[k]), []).append(times)
+        medians = {edge: np.concatenate(times) for edge, times in known.items()}
+        return {edge: float(np.nanmedian(of)) for edge, of in medians.items() if not np.isnan(of).all()}
+
+    @cached_property
+    def usual_posting(self) -> dict[int, float]:
+        """The median by position, and that of all under -1."""
+        of: dict[int, list[Table]] = {-1: [np.zeros(0)]}
+        for action, column in self.column.items():
+            times = self.posted[:, column]
+            for key in (self.position[action], -1):
+                of.setdefault(key, []).append(times[~np.isnan(times)])
+        joined = {key: np.concatenate(times) for key, times in of.items()}
+        return {
+            key: float(np.median(times)) if len(times) else 0.0
+            for key, times in joined.items()
+            if len(times) or key < 0
+        }
 
 
 def measured(found: Study, steps: Sequence[PipelineStep]) -> tuple[Measured, ...]:
@@ -191,3 +225,8 @@ def _in_stage(steps: Sequence[PipelineStep]) -> dict[int, float]:
             compute[at] = compute.get(at, 0) + mine.compute.total
             useful[at] = useful.get(at, 0) + mine.useful.total
     return {at: 1 - compute[at] / total if total else 0.0 for at, total in useful.items()}
+
+
+def before(orders: Mapping[int, Order]) -> dict[Action, Action | None]:
+    """The action before each on its rank."""
+    return {action: order[k - 1] if k else None for order in orders.values() for k, action in enumerate(order)}

@@ -138,7 +138,7 @@ class Cut:
         for index, batch in cover(action.microbatch, self.size):
             later, i = divmod(index, self.m)
             for stage, of_stage in self.shares(action.stage, action.kind):
-                for kind, of_kind, again in self._kinds(stage, action.kind):
+                for kind, of_kind, again in self._kinds(stage, action.kind, i):
                     for part, of_slice in self._slices(action.slice):
                         measured = Action(stage, kind, i, part)
                         column = self.run.column.get(measured)
@@ -146,20 +146,20 @@ class Cut:
                             yield _Part(measured, column, later, of_stage, of_kind, batch * of_slice, again)
 
     @cached_property
-    def _known(self) -> dict[int, set[Kind]]:
-        """The measured kinds of each stage."""
-        kinds: dict[int, set[Kind]] = {}
+    def _known(self) -> dict[tuple[int, int], set[Kind]]:
+        """The measured kinds of each stage and micro-batch: some schedules split a part of their backwards."""
+        kinds: dict[tuple[int, int], set[Kind]] = {}
         for action in self.run.column:
-            kinds.setdefault(action.stage, set()).add(action.kind)
+            kinds.setdefault((action.stage, action.microbatch), set()).add(action.kind)
         return kinds
 
     @cached_property
     def _measured_slices(self) -> list[int]:
         return sorted({action.slice for action in self.run.column})
 
-    def _kinds(self, stage: int, kind: Kind) -> Iterator[tuple[Kind, float, bool]]:
+    def _kinds(self, stage: int, kind: Kind, i: int) -> Iterator[tuple[Kind, float, bool]]:
         """The measured kinds that a new one consists of, with their shares, and whether it is a forward run again."""
-        known = self._known.get(stage, set())
+        known = self._known.get((stage, i), set())
         if kind in known or kind == Kind.F:
             yield kind, 1.0, False
         elif kind == Kind.B:

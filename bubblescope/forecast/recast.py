@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bubblescope.forecast.cover import Shares, cover
-from bubblescope.forecast.measured import Measured
+from bubblescope.forecast.measured import Measured, before
 from bubblescope.forecast.pieces import Cut, Pieces, pieces
 from bubblescope.forecast.target import Target
 from bubblescope.model.actions import Action, Kind, Order
@@ -165,22 +165,11 @@ class Recast:
         moved = ((after - 1) / after) / ((before - 1) / before) if before > 1 else 0.0
         return (1 - comm) * before / after + comm * moved
 
-    @cached_property
-    def _edges(self) -> dict[tuple[int, int], float]:
-        """The median transfer between two positions."""
-        known: dict[tuple[int, int], list[Floats]] = {}
-        course = Course(dict(sorted(self.run.orders.items())), last_stage=max(a.stage for a in self.run.column))
-        for k, source in enumerate(course.source):
-            if source != NEVER and course.rank[source] != course.rank[k]:
-                times = self.run.transfer[:, self.run.column[course.actions[k]]]
-                known.setdefault((course.rank[source], course.rank[k]), []).append(times)
-        medians = {edge: np.concatenate(times) for edge, times in known.items()}
-        return {edge: float(np.nanmedian(of)) for edge, of in medians.items() if not np.isnan(of).all()}
-
     def _moving(self, step: int) -> dict[Action, float]:
         """How long the input of each action moves."""
         exact = self._exact(self.run.transfer, step)
-        usual = float(np.median(list(self._edges.values()))) if self._edges else 0.0
+        edges = self.run.edges
+        usual = float(np.median(list(edges.values()))) if edges else 0.0
         scale = self.to.size * (1.0 if self.changes.p2p is None else self.changes.p2p)
         moving = {}
         for k, source in enumerate(self.course.source):
@@ -188,7 +177,7 @@ class Recast:
                 continue
             own = exact[k]
             if np.isnan(own) or self.even:
-                own = self._edges.get((self.course.rank[source], self.course.rank[k]), usual)
+                own = edges.get((self.course.rank[source], self.course.rank[k]), usual)
             moving[self.course.actions[k]] = (usual if self.even else own) * scale
         return moving
 
@@ -205,43 +194,19 @@ class Recast:
 
         That depends on the action before: where another one is, the median of the position counts.
         """
-        exact, usual = self._exact(self.run.posted, step), self._usual_posting
+        exact, usual = self._exact(self.run.posted, step), self.run.usual_posting
         posted = {}
         for k, action in enumerate(self.course.actions):
             at = self.positions[action]
-            same = self._before_now.get(action) == self._before.get(action) and self.to.size == 1
+            same = self.run.before.get(action) == self._before.get(action) and self.to.size == 1
             value = exact[k] if same else np.nan
             posted[action] = usual.get(at, usual[-1]) if np.isnan(value) else float(value)
         return posted
 
     @cached_property
     def _before(self) -> dict[Action, Action | None]:
-        return _before(self.orders)
-
-    @cached_property
-    def _before_now(self) -> dict[Action, Action | None]:
-        return _before(self.run.orders)
-
-    @cached_property
-    def _usual_posting(self) -> dict[int, float]:
-        """The median by position, and that of all under -1."""
-        of: dict[int, list[Floats]] = {-1: [np.zeros(0)]}
-        for action, column in self.run.column.items():
-            times = self.run.posted[:, column]
-            for key in (self.run.position[action], -1):
-                of.setdefault(key, []).append(times[~np.isnan(times)])
-        joined = {key: np.concatenate(times) for key, times in of.items()}
-        return {
-            key: float(np.median(times)) if len(times) else 0.0
-            for key, times in joined.items()
-            if len(times) or key < 0
-        }
+        return before(self.orders)
 
     def _blocks(self, step: int) -> bool:
         """Whether a send holds its rank: as measured; another schedule brings other code, which need not do so."""
         return self.to.family is self.now.family and self.run.blocking[step]
-
-
-def _before(orders: Mapping[int, Order]) -> dict[Action, Action | None]:
-    """The action before each on its rank."""
-    return {action: order[k - 1] if k else None for order in orders.values() for k, action in enumerate(order)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bubblescope.analysis.study import Study
 from bubblescope.errors import UsageError
@@ -60,6 +60,8 @@ def target(found: Study, changes: Changes) -> Target:
     family = _family(now, changes)
     size = 1.0 if changes.microbatch is None else changes.microbatch
     shape = _shape(family, now, changes, p, _microbatches(now, changes, size))
+    if (family, shape, tp, size) == (now.family, replace(now.shape, group=None), now.tp, now.size):
+        return now
     check_size(count(family, shape))
     costs = _costs(found, now, shape, size)
     variant = _variant(family, now, found, shape, costs)

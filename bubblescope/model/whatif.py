@@ -74,7 +74,8 @@ class Forecast:
 class WhatIf:
     """All forecasts of a run, in the order asked for.
 
-    `error` is by how much the replay of the unmodified run misses the measured step, as a share of it.
+    `error` is by how much the replay of the unmodified run misses the measured one: a share of the steps or of the
+    windows, whichever is more.
     """
 
     schema: Literal["bubblescope.whatif/1"] = "bubblescope.whatif/1"
