@@ -14,7 +14,7 @@ from bubblescope.errors import UsageError
 from bubblescope.model.options import Attribution, LabelRule, Options, StepRange
 from bubblescope.report.registry import FORMATS
 
-__all__ = ["GroupedCommand", "job_options", "output_options", "parse_ranks", "trace_arguments"]
+__all__ = ["GroupedCommand", "job_options", "output_options", "parse_layers", "parse_ranks", "trace_arguments"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -72,6 +72,14 @@ def parse_ranks(text: str) -> tuple[int, ...]:
     return tuple(sorted(ranks))
 
 
+def parse_layers(text: str) -> tuple[int, ...]:
+    """8,8,8,7 or 8+8+8+7 -> (8, 8, 8, 7); raises UsageError on anything else."""
+    parts = [re.fullmatch(r"\s*(\d{1,9})\s*", part, re.ASCII) for part in re.split(r"[,+]", text)]
+    if not all(parts):
+        raise UsageError(f"--layers expects how many layers each stage has, like 8,8,8,7, found {text!r}")
+    return tuple(int(part[1]) for part in parts if part is not None)
+
+
 def _selection() -> list[Callable[[Any], Any]]:
     heading = "Which part of the run"
     return [
@@ -88,6 +96,12 @@ def _statements() -> list[Callable[[Any], Any]]:
         _option("--dp", heading=heading, type=int, metavar="N", help="Data-parallel degree."),
         _option("--virtual", heading=heading, type=int, metavar="N", help="Model chunks a rank holds."),
         _option("--microbatches", heading=heading, type=int, metavar="N", help="Micro-batches a step."),
+        _option(
+            "--layers",
+            heading=heading,
+            metavar="LIST",
+            help="How many layers each stage has, where the trace does not show them, for example 8,8,8,7.",
+        ),
         _option("--schedule", heading=heading, metavar="NAME", help="The schedule, for example interleaved-1f1b."),
         _option(
             "--label",
@@ -106,10 +120,12 @@ def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(**given: Any) -> Any:
         steps, ranks, labels = given.pop("steps"), given.pop("ranks"), given.pop("label")
+        layers = given.pop("layers")
         stated = ("pp", "tp", "dp", "virtual", "microbatches", "schedule", "jobs", "attribution")
         options = Options(
             steps=StepRange() if steps is None else StepRange.parse(steps),
             ranks=None if ranks is None else parse_ranks(ranks),
+            layers=None if layers is None else parse_layers(layers),
             labels=tuple(map(LabelRule.parse, labels)),
             **{name: given.pop(name) for name in stated},
         )

@@ -72,13 +72,17 @@ class LabelRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """All that changes an analysis; the default asks for what the traces tell by themselves."""
+    """All that changes an analysis; the default asks for what the traces tell by themselves.
+
+    `layers` are those of each stage of the pipeline, in their order; what-ifs move them.
+    """
 
     pp: int | None = None
     tp: int | None = None
     dp: int | None = None
     virtual: int | None = None
     microbatches: int | None = None
+    layers: tuple[int, ...] | None = None
     schedule: str | None = None
     labels: tuple[LabelRule, ...] = ()
     steps: StepRange = StepRange()
@@ -95,6 +99,8 @@ class Options:
                 raise UsageError(f"--{name} must be at least 1, found {value}")
             if value is not None and value > _MOST and name != "jobs":
                 raise UsageError(f"--{name} must be at most {_MOST}, found {value}")
+        if self.layers is not None and not (self.layers and all(1 <= count <= _MOST for count in self.layers)):
+            raise UsageError(f"--layers says how many layers each stage has, each from 1 to {_MOST}")
         ranks = (self.pp or 1) * (self.tp or 1) * (self.dp or 1)
         if ranks > _MOST_RANKS:
             raise UsageError(f"--pp x --tp x --dp must be at most {_MOST_RANKS} ranks, found {ranks}")

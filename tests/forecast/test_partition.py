@@ -126,9 +126,9 @@ def test_the_shortest_step_of_a_small_model(task, m):
     assert found == min(makespan(*layers.stages(counts)) for counts in every(len(layers), stages))
 
 
-@pytest.mark.parametrize(("count", "stages"), [(24, 4), (25, 4), (27, 4), (17, 5)])
-@pytest.mark.parametrize("head", [0, 0.3, 1.5, 2.9, 9])
-@pytest.mark.parametrize("m", [4, 32])
+@pytest.mark.parametrize(("count", "stages"), [(16, 4), (17, 4), (13, 5)])
+@pytest.mark.parametrize("head", [0, 0.3, 1.5, 2.9])
+@pytest.mark.parametrize("m", [4, 16])
 def test_the_shortest_step_of_a_larger_model(count, stages, head, m):
     """Where all partitions are too many to simulate, layers alike and a head still find the best one."""
     layers, makespan = uniform(count, head, embedding=head / 3), one_f_one_b(m)

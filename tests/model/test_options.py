@@ -105,6 +105,13 @@ def test_degrees_have_an_upper_bound(name):
         Options(**{name: 65_537})
 
 
+@pytest.mark.parametrize("layers", [(), (8, 0), (8, -1), (8, 65_537)])
+def test_layers_that_no_stage_has(layers):
+    """Each stage has at least one layer, and fewer than a slip of the finger gives it."""
+    with pytest.raises(UsageError, match="--layers says how many layers each stage has, each from 1 to 65536"):
+        Options(layers=layers)
+
+
 def test_degrees_have_an_upper_bound_together():
     """Each of them may be, and their product still be no job."""
     assert Options(pp=100, tp=100, dp=100).tp == 100
