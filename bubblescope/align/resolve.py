@@ -119,6 +119,7 @@ def _in_order(timeline: RankTimeline) -> RankTimeline:
         timeline,
         actions=timeline.actions.take(order),
         work=timeline.work.replace(action=place[timeline.work.action]),
+        layers=timeline.layers.replace(action=place[timeline.layers.action]),
         collectives=timeline.collectives.replace(action=place[timeline.collectives.action]),
         messages=timeline.messages.replace(after=place[timeline.messages.after]),
     )

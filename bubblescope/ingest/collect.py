@@ -14,6 +14,7 @@ from bubblescope.ingest.tables import Comms, Pairs, Rows, Table
 from bubblescope.ingest.times import INVALID, from_decimals, from_numbers
 from bubblescope.model.columns import Times
 from bubblescope.model.frames import find
+from bubblescope.model.layer_names import MODULE, read_layer
 from bubblescope.model.trace import Annotations, Kernels, Launches, Ops
 
 __all__ = ["Collector"]
@@ -27,10 +28,10 @@ _WHOLE = (Kind.DROP, Kind.FRAME)  # of these no halves are kept
 
 
 class _Wanted(dict[str, bool]):
-    """Which frames are of known functions; looks at each name once."""
+    """Which frames are of known functions or of layers; looks at each name once."""
 
     def __missing__(self, name: str) -> bool:
-        wanted = find(name) is not None
+        wanted = find(name) is not None or (name.startswith(MODULE) and read_layer(name) is not None)
         if len(self) < _MOST_FRAMES:
             self[name] = wanted
         return wanted

@@ -19,7 +19,17 @@ from bubblescope.model.groups import IN_STAGE, serving
 from bubblescope.model.spans import Spans
 from bubblescope.model.trace import CommArgs, Finding, Identity, Source
 
-__all__ = ["Actions", "Collectives", "Messages", "RankTimeline", "Reconstruction", "Steps", "Timed", "Work"]
+__all__ = [
+    "Actions",
+    "Collectives",
+    "LayerWork",
+    "Messages",
+    "RankTimeline",
+    "Reconstruction",
+    "Steps",
+    "Timed",
+    "Work",
+]
 
 Reconstruction = Literal["labels", "autograd", "frames", "p2p", "kernels", "table"]
 
@@ -67,6 +77,19 @@ class Work(Timed):
     """When compute ran for which action (row of `Actions`; -1: none). Disjoint within one action."""
 
     action: Ints = column(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerWork(Columns):
+    """Nanoseconds that a layer took of an action (row of `Actions`), where ranges tell layers.
+
+    `layer` tells the layers of one rank apart, in the order of the model; the numbers of two ranks say nothing of each
+    other. What an action does beside its layers is in no row.
+    """
+
+    action: Ints = column(np.int32)
+    layer: Ints = column(np.int32)
+    length: Times = column(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +150,7 @@ class RankTimeline:
     steps: Steps = field(default_factory=Steps.empty)
     actions: Actions = field(default_factory=Actions.empty)
     work: Work = field(default_factory=Work.empty)
+    layers: LayerWork = field(default_factory=LayerWork.empty)
     messages: Messages = field(default_factory=Messages.empty)
     collectives: Collectives = field(default_factory=Collectives.empty)
     calls: tuple[CommArgs, ...] = ()

@@ -209,7 +209,8 @@ class Kernels(Columns):
 class RankTrace:
     """The events of one rank. `names` is the table that every `name` column indexes.
 
-    `frames` are calls of those Python functions that `bubblescope.model.frames` lists.
+    `frames` are calls of those Python functions that `bubblescope.model.frames` lists, and of modules that
+    are layers (`bubblescope.model.layer_names`).
     """
 
     source: Source

@@ -23,7 +23,7 @@ from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.turns import turns
 from bubblescope.reconstruct.units import matching, outermost
 
-__all__ = ["Blocks", "backward_roots", "backward_starts", "find_blocks", "forwards_of"]
+__all__ = ["Blocks", "backward_roots", "backward_starts", "find_blocks", "forwards_of", "links"]
 
 _BACKWARD = r"autograd::engine::evaluate_function: "
 _NO_GRAPH = r"(c10d|_c10d_functional)::|record_param_comms$"
@@ -89,14 +89,10 @@ def forwards_of(trace: RankTrace, start: Times, end: Times, is_forward: Bools) -
 
     A backward may link to several forwards (a weight converted once for all): the one it links to most counts.
     """
-    backward = backward_roots(trace)
-    backward = backward.take(np.argsort(backward.start, kind="stable"))
-    forward = _forward_nodes(trace, backward.take(np.lexsort((backward.start, backward.thread))))
-    forward = forward.take(np.argsort(forward.start, kind="stable"))
-    if not len(backward) or not len(forward):
-        return np.full(len(start), NONE)
-    partner = _partners(backward, forward)
+    backward, forward, partner = links(trace)
     linked = partner >= 0
+    if not linked.any():
+        return np.full(len(start), NONE)
     source = owners(start, end, backward.start)[linked]
     target = owners(start, end, forward.start)[partner[linked]]
     good = (source >= 0) & (target >= 0) & ~is_forward[source] & is_forward[target]
@@ -105,6 +101,17 @@ def forwards_of(trace: RankTrace, start: Times, end: Times, is_forward: Bools) -
     most = np.lexsort((count, pairs[0]))  # the last one written counts
     result[pairs[0][most]] = pairs[1][most]
     return result
+
+
+def links(trace: RankTrace) -> tuple[Ops, Ops, Ints]:
+    """Outermost backward and all forward operators in time order; for each backward one the row of its forward's."""
+    backward = backward_roots(trace)
+    forward = _forward_nodes(trace, backward)
+    forward = forward.take(np.argsort(forward.start, kind="stable"))
+    backward = backward.take(np.argsort(backward.start, kind="stable"))
+    if not len(backward) or not len(forward):
+        return backward, forward, np.full(len(backward), NONE)
+    return backward, forward, _partners(backward, forward)
 
 
 def backward_starts(trace: RankTrace) -> Times:

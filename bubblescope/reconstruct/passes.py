@@ -17,6 +17,7 @@ from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
 from bubblescope.reconstruct.calls import Talk, describe
+from bubblescope.reconstruct.layers import layer_work
 from bubblescope.reconstruct.lost import cut_off, lost
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import rings, with_purposes
@@ -63,6 +64,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     whole = _one_step(trace, marks, how)
     numbered = actions.number(ranges, step)
     ran = actions.finished(ranges, step, cut_off(trace)) if len(marks) > 1 else step  # a single one has no measure
+    own = shared.take(shared.serving(IN_STAGE))
     done, owned, asked, place = actions.build(numbered, ran, work.take(~optimizer), shared.units)
     collectives = messages.collectives(shared, steps.rows_of(marks, shared.units), asked)
     said = labels.message_labels(trace)
@@ -81,6 +83,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         steps=steps.extent(marks, work, communication, on_gpu=trace.on_gpu),
         actions=done,
         work=owned,
+        layers=layer_work(trace, ranges, place, Units.concat((work.take(~optimizer), own.units))),
         messages=with_sides(posted, done),
         collectives=collectives,
         calls=shared.calls,
