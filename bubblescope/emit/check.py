@@ -54,7 +54,8 @@ def _sizes(job: Job) -> Iterator[str]:
             value = getattr(job, name)
             if not least <= value <= LONGEST_NS:
                 yield f"{name} must be at least {least} and no more than 10^15, found {value}"
-    kernels = 2 * job.p * job.v * job.m * job.slices * job.kernels * job.d * job.t * job.steps
+    most = max((job.kernels, *job.stage_layers))
+    kernels = 2 * job.p * job.v * job.m * job.slices * most * job.d * job.t * job.steps
     if kernels > MOST_KERNELS:
         yield f"the job would run about {kernels} kernels, and no more than {MOST_KERNELS} are emitted"
 
@@ -126,6 +127,8 @@ def _times(job: Job) -> Iterator[str]:
     for stage, times in enumerate(job.stage_times):
         if not (0 <= times.forward_ns <= LONGEST_NS and 0 <= times.weight_ns <= times.backward_ns <= LONGEST_NS):
             yield f"stage {stage} needs a forward, and a backward no shorter than its weight part, found {tuple(times)}"
+    if job.stage_layers and (len(job.stage_layers) != job.stages or min(job.stage_layers) < 1):
+        yield f"stage_layers needs at least 1 for each of {job.stages} stages, found {job.stage_layers}"
     if job.edges_ns and len(job.edges_ns) != job.p - 1:
         yield f"transfer times are needed for {job.p - 1} pairs of neighbours, found {len(job.edges_ns)}"
     if any(not 0 <= edge <= LONGEST_NS for edge in job.edges_ns):

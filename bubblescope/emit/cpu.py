@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bubblescope.emit.job import Job
-from bubblescope.emit.names import LAYER, block_label, message_label, step_label
+from bubblescope.emit.names import LAYER, block_label, layer_label, message_label, step_label
 from bubblescope.emit.pieces import Piece, cut
 from bubblescope.emit.run import Ran, Run, Span, Step, Transfer
 from bubblescope.emit.tape import Node, Tape
@@ -78,6 +78,8 @@ class CpuRank:
         tape = self.tape
         nodes = self.nodes[action] = []
         for piece in pieces:
+            if self.job.layer_labels:
+                tape.mark(layer_label(self.job, action, piece), piece.begin, piece.end)
             if piece.comm:
                 self._reduce((piece.begin, piece.end))
                 continue
@@ -93,7 +95,7 @@ class CpuRank:
             if piece.comm:
                 self._reduce((piece.begin, piece.end))
                 continue
-            node, layer = next(nodes), LAYER[(self.job.kernels - 1 - piece.part) % len(LAYER)]
+            node, layer = next(nodes), LAYER[(self.job.layers[action.stage] - 1 - piece.part) % len(LAYER)]
             grads = layer.weights and action.kind != Kind.I
             end = piece.end - min(10_000, (piece.end - piece.begin) // 20) * grads
             inner = _inside(Piece(piece.begin, end, 0, comm=False))

@@ -11,6 +11,7 @@ from bubblescope.emit.names import (
     STEP_KERNEL,
     block_label,
     kernel_name,
+    layer_label,
     message_label,
     step_label,
 )
@@ -181,6 +182,8 @@ class CudaRank:
         for piece in pieces:
             if done.pause:
                 self._wait(piece.begin)
+            if self.job.layer_labels:
+                tape.mark(layer_label(self.job, done.action, piece), self.at, self.at + 2 * unit)
             if piece.comm:
                 self._reduce(piece, tape.main, TP_STREAM, "tp")
                 continue
@@ -205,7 +208,7 @@ class CudaRank:
                 self._recompute(piece)
                 continue
             at, node = self.at, next(nodes)
-            layer = LAYER[(self.job.kernels - 1 - piece.part) % len(LAYER)]
+            layer = LAYER[(self.job.layers[action.stage] - 1 - piece.part) % len(LAYER)]
             name, number = layer.node, node.number
             tape.op(f"autograd::engine::evaluate_function: {name}", at, at + 2 * unit, number=number, backward=True)
             tape.op(name, at + unit // 4, at + 2 * unit - unit // 4, number=number, backward=True)

@@ -102,12 +102,14 @@ class Job:
         optimizer_ns: optimizer kernels after the pipeline. Without backwards there is none, and no gradients.
         tp_share: share of an action spent in tensor-parallel all-reduces, where t > 1.
         kernels: compute kernels (layers) an action.
+        stage_layers: the same for every stage, in place of it; empty for stages alike.
         kernel_gap_ns: idle time between the kernels of an action.
         run_ahead_ns: how far the host launches ahead of the GPU, where no host gap is asked for.
         ranks_a_host: ranks fill one host after the other; those of one share its clock, so their skew should be alike.
         skew_ns: clock offset per global rank; missing ones are 0.
         drift_ppm: clock drift per global rank; missing ones are 0.
         labels: PP:sFm ranges, GPipe's `Forward i`, or none.
+        layer_labels: a range `layers.n` around each layer of a forward, counted over the model.
         comm_labels: PP:sRECV_Fm and PP:sSEND_Fm too.
         autograd: write sequence numbers and fwdbwd flows.
         p2p_args: where peers of sends and receives are written.
@@ -166,6 +168,7 @@ class Job:
     optimizer_ns: int = 3_000_000
     tp_share: float = 0.15
     kernels: int = 4
+    stage_layers: tuple[int, ...] = ()
     kernel_gap_ns: int = 0
     run_ahead_ns: int = 500_000
     ranks_a_host: int = 8
@@ -173,6 +176,7 @@ class Job:
     drift_ppm: tuple[float, ...] = ()
     labels: Labels = "pp"
     comm_labels: bool = False
+    layer_labels: bool = False
     autograd: bool = True
     p2p_args: P2PArgs = "kernel"
     host: Host = "all"
@@ -207,7 +211,7 @@ class Job:
         object.__setattr__(self, "stage_times", tuple(StageWork(*times) for times in self.stage_times))
         for name in ("slow", "straggler"):
             object.__setattr__(self, name, tuple((key, factor) for key, factor in getattr(self, name)))
-        for name in ("scale", "edges_ns", "host_gaps_ns", "skew_ns", "drift_ppm", "missing"):
+        for name in ("scale", "stage_layers", "edges_ns", "host_gaps_ns", "skew_ns", "drift_ppm", "missing"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not isinstance(self.recorder, str):
             object.__setattr__(self, "recorder", tuple(self.recorder))
@@ -268,25 +272,34 @@ class Job:
         return self.late_ns(pp) + (CPU_GAP_NS if self.backend == "cpu" else 0)
 
     @cached_property
-    def pattern(self) -> tuple[bool, ...]:
+    def layers(self) -> tuple[int, ...]:
+        """Layers of every stage."""
+        return self.stage_layers or (self.kernels,) * self.stages
+
+    def first_layer(self, stage: int) -> int:
+        """The number of a stage's first layer, counted over the model."""
+        return sum(self.layers[:stage])
+
+    def pattern(self, stage: int) -> tuple[bool, ...]:
         """For each kernel of an action, whether it is an all-reduce: one after half of the kernels, one at the end."""
+        layers = self.layers[stage]
         if self.t == 1:
-            return (False,) * self.kernels
-        half = self.kernels // 2
-        return (False,) * half + (True,) * (half > 0) + (False,) * (self.kernels - half) + (True,)
+            return (False,) * layers
+        half = layers // 2
+        return (False,) * half + (True,) * (half > 0) + (False,) * (layers - half) + (True,)
 
     def runs_again(self, kind: Kind) -> bool:
         """Whether an action of that kind begins with the kernels of its forward."""
         return self.recompute and kind in {Kind.B, Kind.I}
 
-    def pieces(self, kind: Kind) -> int:
-        """Kernels and all-reduces of an action of that kind."""
-        return len(self.pattern) * (2 if self.runs_again(kind) else 1)
+    def pieces(self, action: Action) -> int:
+        """Kernels and all-reduces of an action."""
+        return len(self.pattern(action.stage)) * (2 if self.runs_again(action.kind) else 1)
 
     @property
     def ticks(self) -> int:
         """Host work units that the shortest action must last, for its kernels to be launched ahead."""
-        return 8 * len(self.pattern) * (2 if self.recompute else 1) + 40
+        return 8 * max(len(self.pattern(stage)) for stage in range(self.stages)) * (2 if self.recompute else 1) + 40
 
     def post_ns(self, place: int) -> int:
         """How long after a block's end the message is posted that has `place` others before it."""

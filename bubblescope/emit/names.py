@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bubblescope.emit.job import Job
+from bubblescope.emit.pieces import Piece
 from bubblescope.emit.plan import Block
 from bubblescope.model.actions import WHOLE, Action, Kind
 
@@ -16,6 +17,7 @@ __all__ = [
     "Part",
     "block_label",
     "kernel_name",
+    "layer_label",
     "message_label",
     "step_label",
 ]
@@ -94,6 +96,11 @@ def block_label(block: Block) -> str:
     """The range of a block: one action, or a forward and a backward in one range, as torch writes them."""
     inner = ";".join(map(str, block))
     return f"PP:{inner}" if len(block) == 1 else f"PP:({inner})OVERLAP_F_B"
+
+
+def layer_label(job: Job, action: Action, piece: Piece) -> str:
+    """The range of a layer; an all-reduce is of the layer before it."""
+    return f"layers.{job.first_layer(action.stage) + piece.part - piece.comm}"
 
 
 def message_label(verb: str, action: Action) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import NamedTuple
 
 from bubblescope.emit.job import Job
@@ -39,20 +40,21 @@ def cut(job: Job, done: Done, rank: int) -> list[Piece]:
 def _cut(job: Job, done: Done, rank: int) -> list[Piece]:
     """The same as if the host had not paused."""
     if not job.runs_again(done.action.kind):
-        return _laid(job, done.useful, done.start, rank, again=False)
+        return _laid(job, done, rank)
     usual = job.backward_ns * (1 - job.weight_fraction if done.action.kind == Kind.I else 1)
     repeated = int(done.useful * min(MOST_REPEATED, job.forward_ns / max(usual, 1)))
-    first = _laid(job, repeated, done.start, rank, again=True)
-    return first + _laid(job, done.useful - repeated, first[-1].end + job.kernel_gap_ns, rank, again=False)
+    first = _laid(job, replace(done, useful=repeated), rank, again=True)
+    start = first[-1].end + job.kernel_gap_ns
+    return first + _laid(job, replace(done, useful=done.useful - repeated, start=start), rank)
 
 
-def _laid(job: Job, useful: int, start: int, rank: int, *, again: bool) -> list[Piece]:
-    """The kernels of one pass through the layers, from a moment on."""
-    comms = job.pattern
-    lengths = _lengths(job, useful, comms)
+def _laid(job: Job, done: Done, rank: int, *, again: bool = False) -> list[Piece]:
+    """The kernels of one pass through the layers, from the start on."""
+    comms = job.pattern(done.action.stage)
+    lengths = _lengths(job, done.useful, comms)
     if job.t > 1:
-        _wobble(lengths, comms, random.Random(f"{job.seed}.{rank}.{start}"))  # noqa: S311 - repeatable
-    pieces, at, part = [], start, 0
+        _wobble(lengths, comms, random.Random(f"{job.seed}.{rank}.{done.start}"))  # noqa: S311 - repeatable
+    pieces, at, part = [], done.start, 0
     for length, comm in zip(lengths, comms, strict=True):
         pieces.append(Piece(at, at + length, part, comm, again))
         at += length + job.kernel_gap_ns
@@ -64,7 +66,7 @@ def _lengths(job: Job, useful: int, comms: tuple[bool, ...]) -> list[int]:
     """Whole nanoseconds in proportion to the weights; the last kernel takes the rounding."""
     reduces = sum(comms)
     shared = int(useful * job.tp_share) if reduces else 0
-    weights = [WEIGHTS[i % len(WEIGHTS)] for i in range(job.kernels)]
+    weights = [WEIGHTS[i % len(WEIGHTS)] for i in range(len(comms) - reduces)]
     parts = iter([(useful - shared) * w // sum(weights) for w in weights])
     lengths = [shared // reduces if comm else next(parts) for comm in comms]
     lengths[-1] += useful - sum(lengths)

@@ -86,8 +86,8 @@ def _pauses(job: Job, todo: Plan, name: str) -> dict[Action, bool]:
     for action in (action for lane in todo.lanes for block in lane for action in block):
         falls, inside = dice.random() < job.pause_chance, dice.random() < 0.5
         leads = todo.lanes[todo.slot[action].rank][todo.slot[action].block][0] == action
-        if falls and action.kind == Kind.F and (leads or job.pieces(Kind.F) > 1):
-            found[action] = job.pieces(Kind.F) > 1 and (inside or not leads)
+        if falls and action.kind == Kind.F and (leads or job.pieces(action) > 1):
+            found[action] = job.pieces(action) > 1 and (inside or not leads)
     return found
 
 
@@ -105,7 +105,7 @@ def _check(job: Job, times: Times) -> None:
     action, least = min(times, key=times.__getitem__), TICK_NS * job.ticks
     if times[action] < least:
         raise UsageError(
-            f"{action} takes {times[action]} ns, which is too short for {len(job.pattern)} kernels: "
+            f"{action} takes {times[action]} ns, which is too short for {len(job.pattern(action.stage))} kernels: "
             f"expected at least {least} ns"
         )
 
@@ -180,7 +180,7 @@ class _Simulation:
             useful, inside = self.times[action], self.pauses.get(action)
             start += self.job.pause_ns if inside is False else 0
             pause = self.job.pause_ns if inside else 0
-            end = start + useful + (self.job.pieces(action.kind) - 1) * self.job.kernel_gap_ns + pause
+            end = start + useful + (self.job.pieces(action) - 1) * self.job.kernel_gap_ns + pause
             parts.append(Done(action, start, end, useful, pause))
             start = end
         return tuple(parts)

@@ -53,6 +53,21 @@ class Layers:
             _summed(self.backward, counts, self.front_backward, self.back_backward),
         )
 
+    def fitted(self, counts: Sequence[int], forward: Sequence[int], backward: Sequence[int]) -> Layers:
+        """The same in proportion, such that stages of so many layers take exactly these times.
+
+        For a run whose stages were measured otherwise, or are imagined without a straggler. Where a stage that took no
+        time is to take some, its layers share it. Raises UsageError where the numbers of stages or layers differ.
+        """
+        if not len(counts) == len(forward) == len(backward):
+            raise UsageError(f"layers are known of {len(counts)} stages, and the run has {len(forward)}")
+        self.stages(counts)
+        layers, (front, back) = _scaled(self.forward, (self.front_forward, self.back_forward), counts, forward)
+        theirs, (their_front, their_back) = _scaled(
+            self.backward, (self.front_backward, self.back_backward), counts, backward
+        )
+        return Layers(layers, theirs, front, their_front, back, their_back)
+
     @classmethod
     def stated(cls, counts: Sequence[int], forward: Sequence[int], backward: Sequence[int]) -> Layers:
         """Layer times where only the time of every stage and how many layers it has are known.
@@ -87,6 +102,24 @@ def _divided(counts: Sequence[int], times: Sequence[int]) -> tuple[tuple[int, ..
     own[0] -= front
     own[-1] -= back
     return tuple(part for count, time in zip(counts, own, strict=True) for part in _shares(time, count)), (front, back)
+
+
+def _scaled(
+    layers: Sequence[int], ends: tuple[int, int], counts: Sequence[int], times: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, int]]:
+    """Layers and what stays at the ends, each stage's in proportion to take its time."""
+    cut = [[0, *layers[low:high], 0] for low, high in pairwise(accumulate(counts, initial=0))]
+    cut[0][0], cut[-1][-1] = ends
+    fitted = [_proportional(time, parts) for time, parts in zip(times, cut, strict=True)]
+    return tuple(part for parts in fitted for part in parts[1:-1]), (fitted[0][0], fitted[-1][-1])
+
+
+def _proportional(time: int, parts: Sequence[int]) -> list[int]:
+    """Whole nanoseconds in proportion to the parts, the first and last of which stay at the ends, that add up."""
+    if not any(parts):
+        return [0, *_shares(time, len(parts) - 2), 0]
+    edges = [time * edge // sum(parts) for edge in accumulate(parts, initial=0)]
+    return [high - low for low, high in pairwise(edges)]
 
 
 def _shares(time: int, count: int) -> list[int]:

@@ -131,7 +131,8 @@ def _inside(rows: _Named, host: Times, thread: Ints) -> Ints:
 def _by_autograd(trace: RankTrace, rows: _Named, number: Ints, ranges: Ranges, units: Units) -> Ints:
     """The layer of the forward operator that leads to each unit's backward operator, or NONE.
 
-    What has no number of its own (the accumulation of a gradient) goes with the operator before it.
+    What has no number of its own (the accumulation of a gradient) or lies in no backward operator (a collective
+    behind it) goes with the operator before it in the same action.
     """
     backward, forward, partner = links(trace)
     linked = partner != NONE
@@ -140,13 +141,14 @@ def _by_autograd(trace: RankTrace, rows: _Named, number: Ints, ranges: Ranges, u
     order = np.argsort(forward.start, kind="stable")
     layer = np.full(len(forward) + 1, NONE)
     layer[order] = number[_inside(rows, forward.start[order], forward.thread[order])]
+    around, caller = (owners(ranges.start, ranges.end, host) for host in (backward.start, units.host))
     root = np.full(len(units), NONE, np.int64)
     for t in np.unique(backward.thread):
         mine, theirs = np.flatnonzero(units.thread == t), np.flatnonzero(backward.thread == t)
         at = np.searchsorted(backward.start[theirs], units.host[mine], "right") - 1
-        held = (at >= 0) & (units.host[mine] <= backward.end[theirs[at]])
+        held = (at >= 0) & (around[theirs[at]] == caller[mine])
         root[mine[held]] = theirs[at[held]]
-    told = _carried(layer[partner], linked, owners(ranges.start, ranges.end, backward.start))
+    told = _carried(layer[partner], linked, around)
     return np.append(told, NONE)[root]
 
 

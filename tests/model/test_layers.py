@@ -85,6 +85,27 @@ def test_nothing_is_negative(run):
     assert min(*layers.forward, *layers.backward, *ends) >= 0
 
 
+def test_fitted_layers():
+    """Layers keep their proportions, and what stays at the ends too, when the stages' times are others."""
+    layers = Layers((10, 30, 20), (1, 1, 1), front_forward=20, back_forward=20)
+    assert layers.fitted((2, 1), (30, 80), (4, 0)) == Layers((5, 15, 40), (2, 2, 0), 10, 0, 40, 0)
+
+
+@given(runs(), st.data())
+def test_fitted_stages_come_out(run, data):
+    """Whatever layers took, fitted to the stages of a run they make these."""
+    counts, *times = run
+    lengths = st.lists(st.integers(0, 99), min_size=sum(counts), max_size=sum(counts)).map(tuple)
+    layers = Layers(data.draw(lengths), data.draw(lengths), 5, 0, 0, 7)
+    assert layers.fitted(counts, *times).stages(counts) == tuple(map(tuple, times))
+
+
+def test_fitted_counts_must_fit():
+    """Times of another number of stages are refused."""
+    with pytest.raises(UsageError, match="2 stages, and the run has 3"):
+        Layers((1, 2), (1, 2)).fitted((1, 1), (1, 1, 1), (1, 1, 1))
+
+
 @pytest.mark.parametrize("counts", [(8, 8), (8, 8, 0), (8, 8, 8, 8)])
 def test_stated_counts_must_fit(counts):
     """Layers are stated of every stage, at least one each."""
