@@ -11,6 +11,7 @@ from bubblescope.align.resolve import resolve
 from bubblescope.model.job import ClockFit
 from bubblescope.model.options import Options
 from bubblescope.model.spans import Spans
+from bubblescope.model.timeline import LayerWork
 from tests.building import actions_of, group, messages_of, steps_of, timeline, work_of
 
 PP = group("1", "PIPELINE_MODEL_PARALLEL_GROUP", 0, 1)
@@ -87,8 +88,10 @@ def test_actions_stay_in_order():
     rank = timeline(
         0, actions=[("?F0", 50, 60), ("?B0", 70, 80)], collectives=[("mesh_tp", 40, 75, "?B0"), ("mesh_dp", 1, 2)]
     )
+    rank = replace(rank, layers=LayerWork([0, 1], [0, 0], [10, 5]))
     built = resolved(rank).timelines[0]
     assert actions_of(built) == [("0B0", 40, 80), ("0F0", 50, 60)]
+    assert built.layers.action.tolist() == [1, 0]
     assert work_of(built) == [("0F0", 50, 60), ("0B0", 70, 80)]
     assert built.collectives.action.tolist() == [0, -1]
 

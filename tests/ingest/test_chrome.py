@@ -112,6 +112,13 @@ def test_frames_of_known_functions(save):
     assert codes(trace) == {}
 
 
+def test_frames_of_layers(save):
+    """Modules that are layers are kept, those inside them are not."""
+    modules = [event("python_function", f"nn.Module: {name}") for name in ("TransformerLayer_3", "LayerNorm_3")]
+    trace = read(save(kineto(*modules, event("cpu_op"))))
+    assert names(trace, trace.frames) == ["nn.Module: TransformerLayer_3"]
+
+
 def test_calls_that_start_nothing_are_no_launches(save):
     """A call of the runtime is kept if a kernel carries its number, or if its name says that it launches."""
     calls = [

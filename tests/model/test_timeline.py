@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bubblescope.model.spans import Spans
-from bubblescope.model.timeline import Actions, Collectives, Messages, RankTimeline, Steps, Timed, Work
+from bubblescope.model.timeline import Actions, Collectives, LayerWork, Messages, RankTimeline, Steps, Timed, Work
 from bubblescope.model.trace import (
     Annotations,
     CommArgs,
@@ -75,10 +75,16 @@ def test_actions_out_of_order():
 
 def test_a_timeline_crosses_a_process_border():
     """What a worker sends back arrives whole."""
-    sent = timeline(actions=ACTIONS, optimizer=Spans.of([3], [9]), calls=(CommArgs(op="send", dst=1),))
+    sent = timeline(
+        actions=ACTIONS,
+        layers=LayerWork([0, 1], [2, 3], [7, 8]),
+        optimizer=Spans.of([3], [9]),
+        calls=(CommArgs(op="send", dst=1),),
+    )
     back = pickle.loads(pickle.dumps(sent))  # noqa: S301 - our own bytes
     assert back.actions.start.tolist() == [0, 20]
     assert back.optimizer.total == 6
+    assert (back.layers.layer.tolist(), back.layers.length.tolist()) == ([2, 3], [7, 8])
     assert (back.source, back.identity, back.calls) == (sent.source, sent.identity, sent.calls)
 
 
