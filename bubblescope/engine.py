@@ -92,7 +92,7 @@ def whatif(
         UndecidedError: the run cannot be replayed, or its replay misses it by more than 5 %.
         InputError, UsageError: as `analyze` does.
     """
-    forecaster = Forecaster.of(study(load(traces, options, progress), options))
+    forecaster = Forecaster.of(study(load(traces, options, progress), options), options)
     if forecaster.error > LIMIT and not anyway:
         raise UndecidedError(
             f"the replay of the unmodified run misses it by {100 * forecaster.error:.1f}% of a step, "

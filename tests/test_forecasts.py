@@ -130,3 +130,35 @@ def test_without_a_pipeline_there_is_nothing_to_replay(tmp_path):
     write(Job(compress=False, p=1, m=4), tmp_path)
     with pytest.raises(UndecidedError, match="no pipeline"):
         whatif([tmp_path], "m=16")
+
+
+def test_layers_move_to_where_they_make_stages_equal(tmp_path):
+    """Eight layers a stage of 3.75 ms, and half as much again on the last one: 9 + 9 + 9 + 5 makes each 33.75 ms."""
+    write(Job(compress=False, kernels=8, scale=(1, 1, 1, 1.5), steps=3), tmp_path)
+    stated = Options(jobs=1, layers=(8, 8, 8, 8))
+    told = engine.whatif([tmp_path], [Changes.parse(text) for text in ("layers=best", "layers=9+9+9+5")], stated)
+    assert [one.title for one in told.forecasts] == ["layers 9 + 9 + 9 + 5"] * 2
+    assert told.forecasts[0].run.window_ns == pytest.approx(11 * 33.75e6, rel=1e-3)
+    assert told.forecasts[1].run == told.forecasts[0].run
+
+
+@pytest.mark.parametrize(
+    ("change", "layers", "problem"),
+    [
+        ("layers=best", None, "the traces show no layers"),
+        ("layers=9+9+9", (8, 8, 8, 8), "there are 4 stages"),
+        ("layers=9+9+9+9", (8, 8, 8, 8), "the model has 32 layers"),
+        ("v=2", (1, 1, 1, 1), "4 layers cannot be spread over 8 stages"),
+        ("schedule=nothing", None, "no schedule is called"),
+        ("schedule=pipedream", None, "steps of pipedream overlap"),
+        ("schedule=interleaved-1f1b,v=1", None, "interleaved-1f1b needs at least 2 chunks"),
+        ("microbatch=3", None, "8 micro-batches cannot be cut into ones 3 times as large"),
+        ("tp=3", None, "4 GPUs a pipeline cannot be shared by 3 a stage"),
+    ],
+)
+def test_what_cannot_be_is_said(tmp_path, change, layers, problem):
+    """As a forecast without a run, so that the others are told all the same."""
+    write(Job(compress=False, steps=2), tmp_path)
+    told = engine.whatif([tmp_path], [Changes.parse(change)], Options(jobs=1, layers=layers, tp=1)).forecasts[0]
+    assert told.run is None
+    assert told.problem.startswith(problem)

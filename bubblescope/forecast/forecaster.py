@@ -16,13 +16,16 @@ from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.analysis.step_times import step_times
 from bubblescope.analysis.study import Study
 from bubblescope.errors import UndecidedError, UsageError
+from bubblescope.forecast.cut import Model, known
 from bubblescope.forecast.measured import Measured, measured
 from bubblescope.forecast.memory import memory
+from bubblescope.forecast.partition import Counts
 from bubblescope.forecast.recast import Recast
 from bubblescope.forecast.target import Target, aimed, target
 from bubblescope.forecast.words import assumptions, title
 from bubblescope.model.actions import Kind, Order
 from bubblescope.model.changes import Changes
+from bubblescope.model.options import Options
 from bubblescope.model.whatif import Forecast, Run
 from bubblescope.schedules.replay import Deadlock
 from bubblescope.schedules.trial import standstill
@@ -39,25 +42,28 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, eq=False)
 class Forecaster:
-    """A study whose steps can be replayed; `runs` are the steps of each pipeline.
+    """A study whose steps can be replayed; `runs` are the steps of each pipeline, `model` its layers if they are known.
 
     Raises UndecidedError where they cannot: see `of`.
     """
 
     found: Study
     runs: tuple[Measured, ...]
+    model: Model | None = None
 
     @classmethod
-    def of(cls, found: Study, *, most_actions: int | None = None) -> Forecaster:
+    def of(cls, found: Study, options: Options, *, most_actions: int | None = None) -> Forecaster:
         """Make ready for replays.
 
         Args:
             found: the study.
+            options: what the user states; the layers of the stages count.
             most_actions: replay fewer steps, evenly chosen, where all of them have more actions; at least one is.
 
         Raises:
             UndecidedError: the run has no pipeline, or a stage was not recorded, or no step is complete, or its
                 actions wait for each other.
+            UsageError: the layers that are stated do not fit the stages.
         """
         if not found.piped or found.schedule is None:
             raise UndecidedError("nothing can be replayed: no pipeline was found")
@@ -67,9 +73,10 @@ class Forecaster:
                 hint="bubblescope analyze tells what is missing",
             )
         try:
-            return cls(found, measured(found, _chosen(found.whole, most_actions)))
+            runs = measured(found, _chosen(found.whole, most_actions))
         except Deadlock as deadlock:
             raise UndecidedError(f"the order cannot be replayed: {standstill(deadlock)}") from deadlock
+        return cls(found, runs, known(found, options.layers))
 
     @property
     def steps(self) -> int:
@@ -121,6 +128,7 @@ class Forecaster:
         """The run with changes; what is impossible comes back with the reason as its `problem`."""
         try:
             to = target(self.found, changes)
+            to = replace(to, layers=self._layers(changes, to))
             run = self._run(changes, to, list(self._lengths(changes, to)))
         except UsageError as error:
             return _impossible(changes, error.message)
@@ -137,9 +145,20 @@ class Forecaster:
             assumptions=assumptions(changes, self.now, to, splits=splits, replicas=len(self.runs)),
         )
 
+    def _layers(self, changes: Changes, to: Target) -> Counts | None:
+        """How many layers each stage has then; None where they stay where they are, or nothing is known of them."""
+        if self.model is None:
+            if changes.layers is not None:
+                raise UsageError("the traces show no layers; state how many each stage has: --layers")
+            return None
+        if changes.layers is None and to.shape.stages == self.now.shape.stages:
+            return None
+        return self.model.wanted(changes, to, to.orders or self.runs[0].orders)
+
     def _lengths(self, changes: Changes, to: Target) -> Iterator[_Length]:
         """Each pipeline in each step, replayed."""
         even = self._even if changes.even else {}
+        moved = self.model.shares(to.layers) if self.model is not None and to.layers is not None else None
         recasts: dict[tuple[int, frozenset[tuple[int, Order]]], Recast] = {}
         for run in self.runs:
             for row, step in enumerate(run.steps):
@@ -148,7 +167,14 @@ class Forecaster:
                 if key not in recasts:
                     together = to.together if to.orders is not None else step.together
                     recasts[key] = Recast(
-                        run=run, now=self.now, to=to, changes=changes, orders=orders, together=together, even=even
+                        run=run,
+                        now=self.now,
+                        to=to,
+                        changes=changes,
+                        orders=orders,
+                        together=together,
+                        even=even,
+                        moved=moved,
                     )
                 yield _length(recasts[key], row, step.step)
 

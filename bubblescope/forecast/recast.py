@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bubblescope.forecast.cover import Shares, cover
+from bubblescope.forecast.cut import StageTable
 from bubblescope.forecast.measured import Measured, before
 from bubblescope.forecast.pieces import Cut, Pieces, pieces
 from bubblescope.forecast.target import Target
@@ -22,12 +23,9 @@ from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.model.changes import Changes
 from bubblescope.schedules.replay import NEVER, Course, Delays
 
-__all__ = ["Recast", "StageTable"]
+__all__ = ["Recast"]
 
 Floats = npt.NDArray[np.float64]
-
-StageTable = Mapping[tuple[int, bool], Shares]
-"""For a moved partition: the measured stages, with shares of their work, by new stage and whether forward."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

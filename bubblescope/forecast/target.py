@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from bubblescope.analysis.study import Study
 from bubblescope.errors import UsageError
+from bubblescope.forecast.partition import Counts
 from bubblescope.model.actions import Action, Order
 from bubblescope.model.changes import Changes
 from bubblescope.model.placement import Placement
@@ -34,6 +35,7 @@ class Target:
         placement: the stages of each position.
         orders: of each position; None where they are as measured.
         together: actions that run as one block with the one behind them, where `orders` are given.
+        layers: how many each stage has; None where they stay where they are, or nothing is known of them.
     """
 
     family: Family | None
@@ -43,6 +45,7 @@ class Target:
     placement: Placement
     orders: Mapping[int, Order] | None
     together: frozenset[Action] = frozenset()
+    layers: Counts | None = None
 
     @property
     def data(self) -> float:

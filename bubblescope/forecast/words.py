@@ -29,8 +29,8 @@ def title(changes: Changes, now: Target, to: Target) -> str:
 
 def _parts(changes: Changes, now: Target, to: Target) -> Iterator[str]:
     yield from _structure(changes, now, to)
-    if changes.layers is not None:
-        yield "the best partition of the layers" if changes.layers == "best" else f"layers {_counts(changes.layers)}"
+    if to.layers is not None:
+        yield f"layers {' + '.join(map(str, to.layers))}"
     if changes.p2p is not None:
         yield "free transfers" if changes.p2p == 0 else f"transfers {changes.p2p:g} times as long"
     if changes.overlap:
@@ -56,24 +56,23 @@ def _structure(changes: Changes, now: Target, to: Target) -> Iterator[str]:
         yield f"m = {shape.m}"
 
 
-def _counts(layers: tuple[int, ...]) -> str:
-    return " + ".join(map(str, layers))
-
-
 def assumptions(changes: Changes, now: Target, to: Target, *, splits: bool, replicas: int) -> tuple[str, ...]:
     """Everything that is taken for granted; `splits` is whether the measured run splits its backwards."""
-    return (*_of_structure(changes, now, to, splits=splits), *_of_work(changes), *_of_troubles(changes, replicas))
+    return (
+        *_of_structure(now, to, splits=splits),
+        *_of_layers(changes, now, to),
+        *_of_work(changes),
+        *_of_troubles(changes, replicas),
+    )
 
 
-def _of_structure(changes: Changes, now: Target, to: Target, *, splits: bool) -> Iterator[str]:
+def _of_structure(now: Target, to: Target, *, splits: bool) -> Iterator[str]:
     if to.orders is not None:
         yield "ranks follow the order that the schedule has in its source"
     if to.family is not now.family:
         yield "sends of another schedule do not hold their rank"
     if to.family is not None and Kind.I in to.family.kinds and not splits:
         yield "half of a backward is its weight gradient, as the run does not split it"
-    if to.shape.stages != now.shape.stages and changes.layers is None:
-        yield "the work of a stage is spread evenly over its layers"
     if to.data != now.data:
         like = ", in micro-batches like the measured ones" if to.data > now.data else ""
         yield f"a step has {to.data / now.data:g} times the data{like}"
@@ -91,9 +90,16 @@ def _of_tensors(before: int, after: int) -> Iterator[str]:
         yield "its collectives move (t-1)/t of their data, as rings do, at the measured speed"
 
 
-def _of_work(changes: Changes) -> Iterator[str]:
-    if changes.layers is not None:
+def _of_layers(changes: Changes, now: Target, to: Target) -> Iterator[str]:
+    if to.layers is not None:
         yield "layers move with their work; embedding, head and loss stay at the ends"
+        if changes.layers is None:
+            yield "layers are spread as evenly as their number allows"
+    elif to.shape.stages != now.shape.stages:
+        yield "the work of a stage is spread evenly over its layers"
+
+
+def _of_work(changes: Changes) -> Iterator[str]:
     if changes.recompute == "off":
         yield "every backward runs a whole forward again now, and memory suffices without it"
     elif changes.recompute == "on":
