@@ -14,7 +14,10 @@ from bubblescope.analysis.partition import Window
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.slow_links import slow_links
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
+from bubblescope.analysis.step_times import step_times
 from bubblescope.analysis.study import Study
+from bubblescope.analysis.throughput import conflicts, throughput
+from bubblescope.analysis.utilisation import utilisation
 from bubblescope.model import report
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
@@ -32,10 +35,13 @@ def assemble(found: Study, options: Options) -> report.Report:
     per_step = _per_step(found)
     measured = fmean(per_step) if per_step else None
     why = reasons(found, measured, found.variation, options.attribution)
+    times = step_times(found)
+    shares = utilisation(found, times)
+    rates = throughput(found, options, times, shares)
     return report.Report(
         tool=report.Tool(name="bubblescope", version=__version__),
         inputs=_inputs(job),
-        quality=quality.judge(found, unseen, doubtful),
+        quality=quality.judge(found, unseen, doubtful, conflicts(found, options, rates)),
         clock=report.Clock(
             method=job.clock.method,  # type: ignore[arg-type]
             offsets_ns={str(rank): offset for rank, offset in job.clock.offsets.items()},
@@ -47,9 +53,10 @@ def assemble(found: Study, options: Options) -> report.Report:
         schedule=_schedule(found),
         steps=_steps(found, origin, why),
         bubble=_bubble(found, per_step, why, options, trusted=not doubtful),
+        throughput=rates,
         pipelines=_pipelines(found),
         stages=stage_rows,
-        ranks=rank_rows(found),
+        ranks=rank_rows(found, shares),
         communication=communication.communication(found.views, found.used),
         links=slow_links(found),
         imbalance=imbalance(found, stage_rows, found.variation),

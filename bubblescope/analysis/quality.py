@@ -50,18 +50,19 @@ def missing_ranks(job: Job) -> tuple[int, ...]:
     return tuple(rank for rank in range(job.plan.world_size) if rank not in job.timelines)
 
 
-def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding]) -> Quality:
+def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding], stated: Sequence[Finding] = ()) -> Quality:
     """The verdict and everything that a reader must know.
 
     Args:
         found: the study.
         unseen: stages that no rank recorded.
         doubtful: contradictions in its numbers.
+        stated: contradictions in what the user said of it, on which no number of the pipeline rests.
     """
     job = found.job
     findings = [f for timeline in job.timelines.values() for f in timeline.findings]
     findings = list(dict.fromkeys(findings))  # what is said of a file that holds several ranks is said once
-    findings += [*job.findings, *found.findings, *doubtful]
+    findings += [*job.findings, *found.findings, *doubtful, *stated]
     noticed = [
         _missing(job, unseen),
         _incomplete(found.uses) if found.piped else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -13,6 +13,7 @@ from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.stages import phase_of
 from bubblescope.analysis.study import Study
+from bubblescope.analysis.utilisation import Shares
 from bubblescope.model import report
 
 __all__ = ["rank_rows", "worst_bubbles"]
@@ -21,19 +22,24 @@ WORST = 5
 """How many of the longest gaps are named."""
 
 
-def rank_rows(found: Study) -> tuple[report.Rank, ...]:
-    """The partition of every recorded rank."""
+def rank_rows(found: Study, shares: Mapping[int, Shares]) -> tuple[report.Rank, ...]:
+    """The partition of every recorded rank, and its `shares` of the step where they are known."""
     by_rank: dict[int, list[PipelineStep]] = {}
     for step in found.steps:
         for rank in step.steps:
             by_rank.setdefault(rank, []).append(step)
     return tuple(
-        _in_pipeline(found, view, by_rank[rank]) if rank in by_rank else _alone(found, view)
+        _row(
+            found,
+            view,
+            _in_pipeline(view, by_rank[rank]) if rank in by_rank else _alone(found, view),
+            shares.get(rank, Shares(None, None)),
+        )
         for rank, view in found.views.items()
     )
 
 
-def _in_pipeline(found: Study, view: RankView, steps: list[PipelineStep]) -> report.Rank:
+def _in_pipeline(view: RankView, steps: list[PipelineStep]) -> _Spent:
     spent = _Spent([], [], [])
     for pipeline_step in steps:
         step = pipeline_step.steps[view.timeline.rank]
@@ -42,14 +48,14 @@ def _in_pipeline(found: Study, view: RankView, steps: list[PipelineStep]) -> rep
         spent.parts.append(part)
         spent.outside.append(outside(view.lanes, [Window(step.start, window.start), Window(window.end, step.end)]))
         spent.bubbles.append(1 - (part.compute + part.in_stage_comm) / window.length)
-    return _row(found, view, spent)
+    return spent
 
 
-def _alone(found: Study, view: RankView) -> report.Rank:
+def _alone(found: Study, view: RankView) -> _Spent:
     """A rank without a pipeline: the window is the step."""
     steps = [step for number, step in view.steps.items() if number in found.used] or list(view.steps.values())
     parts = [whole_step(view.lanes, Window(step.start, step.end), piped=found.piped) for step in steps]
-    return _row(found, view, _Spent(parts, [], []))
+    return _Spent(parts, [], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ class _Spent:
     bubbles: list[float]
 
 
-def _row(found: Study, view: RankView, spent: _Spent) -> report.Rank:
+def _row(found: Study, view: RankView, spent: _Spent, shares: Shares) -> report.Rank:
     """Means of the parts; the window is their sum, so that it still adds up to the nanosecond."""
     mean = {name: _mean([getattr(part, name) for part in spent.parts]) for name in _PARTS}
     split = all(part.split for part in spent.parts)
@@ -80,6 +86,8 @@ def _row(found: Study, view: RankView, spent: _Spent) -> report.Rank:
         host_ns=mean["host"],
         other_ns=mean["other"],
         bubble=fmean(spent.bubbles) if piped else None,
+        busy=shares.busy,
+        useful=shares.useful,
         outside=report.Outside(
             dp_ns=_mean([rest.dp for rest in spent.outside]),
             optimizer_ns=_mean([rest.optimizer for rest in spent.outside]),

@@ -8,7 +8,7 @@ from statistics import fmean
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.study import Study
 
-__all__ = ["step_times"]
+__all__ = ["step_times", "until_next"]
 
 
 def step_times(found: Study) -> dict[int, int]:
@@ -23,19 +23,18 @@ def step_times(found: Study) -> dict[int, int]:
     return {number: _length(list(found.views.values()), number, tied=tied) for number in found.used}
 
 
+def until_next(view: RankView, number: int) -> int | None:
+    """Nanoseconds from a rank's start of a step to its start of the next one; None where that was not recorded."""
+    if view.timeline.restarts or not {number, number + 1} <= view.steps.keys():
+        return None
+    return view.steps[number + 1].start - view.steps[number].start
+
+
 def _length(views: Sequence[RankView], number: int, *, tied: bool) -> int:
-    following = [_until_next(view, number) for view in views if _followed(view, number)]
+    following = [time for view in views if (time := until_next(view, number)) is not None]
     if following:
         return round(fmean(following))
     here = [view.steps[number] for view in views if number in view.steps]
     if tied:
         return max(step.end for step in here) - min(step.start for step in here)
     return max(step.end - step.start for step in here)
-
-
-def _followed(view: RankView, number: int) -> bool:
-    return not view.timeline.restarts and number in view.steps and number + 1 in view.steps
-
-
-def _until_next(view: RankView, number: int) -> int:
-    return view.steps[number + 1].start - view.steps[number].start

@@ -114,6 +114,39 @@ def _statements() -> list[Callable[[Any], Any]]:
     ]
 
 
+def _throughput() -> list[Callable[[Any], Any]]:
+    heading = "For throughput and MFU"
+    return [
+        _option("--batch-size", heading=heading, type=int, metavar="N", help="Samples a step, over all replicas."),
+        _option("--sequence-length", heading=heading, type=int, metavar="N", help="Tokens a sample."),
+        _option(
+            "--flops-per-token",
+            heading=heading,
+            type=float,
+            metavar="X",
+            help="FLOPs of forward and backward for one token, without recomputation: about 6 a parameter.",
+        ),
+        _option(
+            "--peak-flops",
+            heading=heading,
+            type=float,
+            metavar="X",
+            help="FLOPs a second of one GPU; default: its dense bf16 peak, where the trace names a GPU that is known.",
+        ),
+        _option(
+            "--recompute",
+            heading=heading,
+            type=float,
+            metavar="X",
+            help="Share of the forward that runs again in the backward, 0 to 1; for HFU.",
+        ),
+    ]
+
+
+_STATED = ("pp", "tp", "dp", "virtual", "microbatches", "schedule", "jobs", "attribution")
+_RATED = ("batch_size", "sequence_length", "flops_per_token", "peak_flops", "recompute")
+
+
 def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What to analyze and what the traces cannot tell, handed over as `options`."""
 
@@ -121,13 +154,12 @@ def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(**given: Any) -> Any:
         steps, ranks, labels = given.pop("steps"), given.pop("ranks"), given.pop("label")
         layers = given.pop("layers")
-        stated = ("pp", "tp", "dp", "virtual", "microbatches", "schedule", "jobs", "attribution")
         options = Options(
             steps=StepRange() if steps is None else StepRange.parse(steps),
             ranks=None if ranks is None else parse_ranks(ranks),
             layers=None if layers is None else parse_layers(layers),
             labels=tuple(map(LabelRule.parse, labels)),
-            **{name: given.pop(name) for name in stated},
+            **{name: given.pop(name) for name in (*_STATED, *_RATED)},
         )
         return function(options=options, **given)
 
@@ -146,7 +178,7 @@ def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
         default="ladder",
         help="Causes one after the other, or the mean over every order of them with what each costs alone.",
     )
-    return _apply(call, [*_selection(), *_statements(), attribution, jobs])
+    return _apply(call, [*_selection(), *_statements(), *_throughput(), attribution, jobs])
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

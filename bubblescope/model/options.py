@@ -13,6 +13,10 @@ __all__ = ["Attribution", "LabelRule", "Options", "StepRange"]
 # More than any job has; what comes of more is hours of work by a slip of the finger.
 _MOST = 65_536
 _MOST_RANKS = 1_000_000
+_MOST_SAMPLES = 2**40
+# From a toy's forward to ten times the largest model; from a tenth of a laptop's GPU to a thousand of today's fastest.
+_FLOPS_PER_TOKEN = (1.0, 1e17)
+_PEAK_FLOPS = (1e9, 1e19)
 
 LabelKind = Literal["F", "B", "I", "W"]
 
@@ -75,6 +79,10 @@ class Options:
     """All that changes an analysis; the default asks for what the traces tell by themselves.
 
     `layers` are those of each stage of the pipeline, in their order; what-ifs move them.
+
+    For throughput: `batch_size` counts samples a step over the whole job, `sequence_length` tokens a sample,
+    `flops_per_token` those of forward and backward with nothing counted that runs again, `peak_flops` those of one GPU
+    a second, and `recompute` is the share of the forward that runs again in the backward, 0 to 1.
     """
 
     pp: int | None = None
@@ -89,6 +97,11 @@ class Options:
     ranks: tuple[int, ...] | None = None
     jobs: int | None = None
     attribution: Attribution = "ladder"
+    batch_size: int | None = None
+    sequence_length: int | None = None
+    flops_per_token: float | None = None
+    peak_flops: float | None = None
+    recompute: float | None = None
 
     def __post_init__(self) -> None:
         if self.attribution not in get_args(Attribution):
@@ -104,3 +117,19 @@ class Options:
         ranks = (self.pp or 1) * (self.tp or 1) * (self.dp or 1)
         if ranks > _MOST_RANKS:
             raise UsageError(f"--pp x --tp x --dp must be at most {_MOST_RANKS} ranks, found {ranks}")
+        self._check_throughput()
+
+    def _check_throughput(self) -> None:
+        for name, least, most, example in (
+            ("batch_size", 1, _MOST_SAMPLES, "2048 samples a step over all replicas"),
+            ("sequence_length", 1, _MOST_SAMPLES, "4096 tokens a sample"),
+            ("flops_per_token", *_FLOPS_PER_TOKEN, "4.2e11 for a model of 70e9 parameters"),
+            ("peak_flops", *_PEAK_FLOPS, "989e12 FLOPs a second for an H100, which are 989 teraflops"),
+            ("recompute", 0, 1, "1 where the whole forward runs again in the backward"),
+        ):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:  # no comparison holds for what is no number
+                option = name.replace("_", "-")
+                raise UsageError(
+                    f"--{option} must be from {least:g} to {most:g}, found {value:g}", hint=f"for example {example}"
+                )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bubblescope.model.sums import check
+from bubblescope.model.throughput import Throughput
 from bubblescope.model.trace import Finding, RankSource
 from bubblescope.model.traffic import Communication, Link
 from bubblescope.model.unevenness import DataLength, Imbalance, Pause, Pauses, SlowMicrobatch, StageLoad, Straggler
@@ -45,6 +46,7 @@ __all__ = [
     "StageRanks",
     "Step",
     "Straggler",
+    "Throughput",
     "Tool",
     "WorstBubble",
 ]
@@ -276,7 +278,10 @@ class Outside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """Where a rank's time went, means a step: the parts add up to window_ns."""
+    """Where a rank's time went, means a step: the parts add up to window_ns.
+
+    `busy` and `useful` are shares of the step: any kernel ran, and something useful did.
+    """
 
     rank: int
     stages: tuple[int, ...]
@@ -291,6 +296,8 @@ class Rank:
     host_ns: int
     other_ns: int
     bubble: float | None
+    busy: float | None = None
+    useful: float | None = None
     outside: Outside
 
 
@@ -332,6 +339,7 @@ class Report:
     schedule: Schedule
     steps: tuple[Step, ...]
     bubble: Bubble
+    throughput: Throughput | None = None
     pipelines: tuple[Pipeline, ...]
     stages: tuple[Stage, ...]
     ranks: tuple[Rank, ...]
