@@ -230,6 +230,7 @@ SECTIONS = {
     "CausePart": "## `bubble`",
     "PositionCauses": "## `bubble`",
     "PhaseCauses": "## `bubble`",
+    "Throughput": "## `throughput`",
     "Pipeline": "## `pipelines[]`",
     "Stage": "## `stages[]`",
     "Rank": "## `ranks[]`",

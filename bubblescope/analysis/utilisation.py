@@ -27,7 +27,7 @@ class Shares(NamedTuple):
 def utilisation(found: Study, times: Mapping[int, int]) -> dict[int, Shares]:
     """The shares of every rank that has a used step, over all of these together; `times` are the step times."""
     seen = {rank: {n: _end(view, n, times[n]) for n in times if n in view.steps} for rank, view in found.views.items()}
-    return {rank: _shares(found.views[rank], ends) for rank, ends in seen.items() if any(ends)}
+    return {rank: _shares(found.views[rank], ends) for rank, ends in seen.items() if ends}
 
 
 def _end(view: RankView, number: int, time: int) -> int:

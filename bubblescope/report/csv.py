@@ -36,6 +36,8 @@ def _rows(report: Report) -> Iterator[Row]:
     yield from _fields("schedule", "", report.schedule)
     yield from _fields("layout", "", report.layout)
     yield from _bubble(report.bubble)
+    if report.throughput is not None:
+        yield from _fields("throughput", "", report.throughput)
     for line in report.pipelines:
         yield from _fields("pipeline", str(line.pipeline), line, skip="pipeline")
     for stage in report.stages:

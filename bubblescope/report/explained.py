@@ -15,6 +15,7 @@ from bubblescope.report.entries import Entry, normal
 from bubblescope.report.finding_pages import FINDINGS
 from bubblescope.report.found_pages import FOUND
 from bubblescope.report.pages import Page
+from bubblescope.report.speed_pages import SPEED
 from bubblescope.report.stage_pages import STAGES
 from bubblescope.report.table import Table
 from bubblescope.report.time_pages import TIME
@@ -56,6 +57,7 @@ TOPICS = (
     _worded("Bubble", BUBBLE),
     _worded("Causes of the bubble", CAUSES + DETAILS),
     _worded("Where a rank's time went", TIME),
+    _worded("Throughput and utilisation", SPEED),
     _worded("Stages and balance", STAGES + UNEVEN),
     _worded("Communication", TRAFFIC),
     _worded("What was found, and how surely", FOUND),

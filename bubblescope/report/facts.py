@@ -6,7 +6,7 @@ from collections import Counter
 
 from bubblescope.model.report import Bubble, Link, Proposal, Report
 from bubblescope.model.trace import Finding
-from bubblescope.report import uneven
+from bubblescope.report import speed, uneven
 from bubblescope.report import wording as words
 
 __all__ = ["Fact", "facts", "findings", "warnings"]
@@ -44,6 +44,8 @@ def facts(report: Report) -> tuple[Fact, ...]:
         ("Schedule", _schedule(report)),
         ("Layout", _layout(report)),
         ("Steps", _steps(report)),
+        ("Speed", speed.speed(report)),
+        speed.occupied(report),
         ("Theory", _theory(report)),
         ("Balance", _balance(report)),
         ("Slow", uneven.slow_ranks(report)),

@@ -29,6 +29,7 @@ __all__ = [
     "rank_list",
     "ratio",
     "schedule_shape",
+    "short",
     "size",
     "visible",
 ]
@@ -119,6 +120,13 @@ def size(count: float | None) -> str:
         if count >= scale:
             return f"{count / scale:.1f} {unit}"
     return f"{count:.0f} B"
+
+
+def short(value: float) -> str:
+    """A rate in three digits: 0.0241, 2.41, 19.3, 412, 39.5k, 1.20M."""
+    rounded = float(f"{value:.3g}")  # 999.6 is 1.00k
+    scale, letter = next(((s, name) for s, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if rounded >= s), (1.0, ""))
+    return f"{rounded / scale:#.3g}".rstrip(".") + letter
 
 
 def bandwidth(value: float | None) -> str:

@@ -25,6 +25,7 @@ from bubblescope.report.explained import TOPICS, explain
 from bubblescope.report.finding_pages import CODES, FINDINGS
 from bubblescope.report.found_pages import FOUND
 from bubblescope.report.json import schema
+from bubblescope.report.speed_pages import SPEED
 from bubblescope.report.stage_pages import STAGES
 from bubblescope.report.tables import tables
 from bubblescope.report.time_pages import TIME
@@ -32,7 +33,7 @@ from bubblescope.report.traffic_pages import TRAFFIC
 from bubblescope.report.uneven_pages import UNEVEN
 from tests.test_docs import DEFINITIONS, anchors, finding_codes, section
 
-METRICS = (*BUBBLE, *CAUSES, *DETAILS, *TIME, *STAGES, *UNEVEN, *TRAFFIC, *FOUND)
+METRICS = (*BUBBLE, *CAUSES, *DETAILS, *TIME, *SPEED, *STAGES, *UNEVEN, *TRAFFIC, *FOUND)
 ENTRIES = (*METRICS, *FINDINGS)
 
 UNEXPLAINED = {

@@ -1,0 +1,200 @@
+"""Throughput and utilisation explained: what a run gets done, and how full its GPUs only look."""
+
+from __future__ import annotations
+
+from bubblescope.report.entries import Entry, Example
+
+__all__ = ["SPEED"]
+
+_WHERE = "Speed"
+_SECTION = "throughput-and-utilisation"
+_PALM = "PaLM, arXiv 2204.02311, appendix B"
+_JOB = "a step of 2 s, 4 pipelines of 8 micro-batches, a batch of 64 samples of 2048 tokens, 16 GPUs"
+_STATED = "a step of 2 s, 131072 tokens, 16 GPUs; 4.2e11 FLOPs a token, a peak of 989.4 teraflops"
+
+SPEED = (
+    Entry(
+        name="step_time",
+        summary="how long a step takes, as a trainer's log shows it",
+        text="Pipeline, gradients, optimizer and what lies between two steps: all that a rate is counted by.",
+        keys=("throughput.step_ns",),
+        also=("step time",),
+        formula="from a rank's start of a step to its start of the next one",
+        unit="ns; mean over the used steps",
+        example=Example(
+            setting="rank 0 begins steps at 0, 502 and 1000 ms, rank 1 at 10, 508 and 1010 ms",
+            rows=(
+                ("the first step", "((502 - 0) + (508 - 10)) / 2", "500 ms"),
+                ("the second", "((1000 - 502) + (1010 - 508)) / 2", "500 ms"),
+            ),
+        ),
+        reading="Against the window it says how much of a step is no pipeline: see outside.",
+        pitfalls="A last step that nothing follows lacks what would have come before the next one.",
+        where=_WHERE,
+        see=("window", "outside", "microbatches_per_s"),
+        section="which-steps-count",
+    ),
+    Entry(
+        name="microbatches_per_s",
+        summary="micro-batches a second, of all pipelines together",
+        text="What the run gets done, told without anything that you would have to state.",
+        keys=("throughput.microbatches_per_s",),
+        also=("micro-batches/s", "throughput"),
+        formula="m x pipelines / step time",
+        unit="micro-batches a second; null if m or the number of pipelines is unknown",
+        example=Example(setting=_JOB, rows=(("micro-batches/s", "8 * 4 / 2", "16.0"),)),
+        reading="Compare it between runs with micro-batches of one size.",
+        pitfalls="Larger micro-batches make it smaller and the run faster: then compare samples_per_s.",
+        where=_WHERE,
+        see=("samples_per_s", "microbatches", "step_time"),
+        section=_SECTION,
+    ),
+    Entry(
+        name="samples_per_s",
+        summary="samples a second over the whole job",
+        text="What a user waits for: how fast the training goes through its data.",
+        keys=("throughput.samples_per_s",),
+        also=("samples/s",),
+        formula="batch size / step time",
+        unit="samples a second; null without --batch-size",
+        example=Example(setting=_JOB, rows=(("samples/s", "64 / 2", "32.0"),)),
+        reading="The number to compare when schedule, micro-batch or layout change and the batch does not.",
+        pitfalls="--batch-size counts the samples of a step over all replicas, not those of a micro-batch.",
+        where=_WHERE,
+        see=("tokens_per_s", "microbatches_per_s", "step_time"),
+        section=_SECTION,
+    ),
+    Entry(
+        name="tokens_per_s",
+        summary="tokens a second, over the whole job and of one GPU",
+        text="Samples a second times the tokens of a sample.",
+        keys=("throughput.tokens_per_s", "throughput.tokens_per_s_per_gpu"),
+        also=("tokens/s",),
+        formula="samples a second x sequence length; over all ranks of the job, recorded or not",
+        unit="tokens a second; null without --batch-size and --sequence-length",
+        example=Example(
+            setting=_JOB,
+            rows=(("tokens/s", "64 * 2048 / 2", "65536"), ("of one GPU", "64 * 2048 / 2 / 16", "4096")),
+        ),
+        reading="Per GPU it compares clusters of different sizes.",
+        pitfalls="Padding counts as tokens here: state the mean length where samples are shorter.",
+        where=_WHERE,
+        see=("samples_per_s", "model_flops"),
+        section=_SECTION,
+    ),
+    Entry(
+        name="model_flops",
+        summary="FLOPs of forward and backward that a GPU gets done in a second",
+        text="Tokens a second and GPU times the FLOPs of a token, which nothing that runs again is counted in.",
+        keys=("throughput.model_flops_per_s_per_gpu",),
+        also=("model flops",),
+        formula="tokens a second of one GPU x FLOPs a token",
+        unit="FLOPs a second; null without --batch-size, --sequence-length and --flops-per-token",
+        example=Example(
+            setting=_STATED, rows=(("teraflops a GPU", "131072 / 2 / 16 * 4.2 * 10 ** 11 / 10 ** 12", "1720"),)
+        ),
+        reading="A dense model takes about 6 FLOPs a parameter and token, and more for attention over long samples.",
+        pitfalls="Of a mixture of experts only the parameters count that a token goes through.",
+        where=_WHERE,
+        see=("mfu", "peak_flops", "tokens_per_s"),
+        section=_SECTION,
+        source=_PALM,
+    ),
+    Entry(
+        name="peak_flops",
+        summary="FLOPs a second that one GPU can do at most",
+        text="As --peak-flops states, else the dense bf16 peak of the GPU that the trace names.",
+        keys=("throughput.peak_flops",),
+        also=("peak flops",),
+        formula="the dense bf16 peak of the recorded GPUs, where all are known and alike",
+        unit="FLOPs a second; null where it is not stated and the GPU is not named or not known",
+        example=Example(
+            setting="an H100 SXM: its data sheet gives 1979 teraflops with sparsity",
+            rows=(("dense", "1979 / 2", "989.5"),),
+        ),
+        reading="The denominator of MFU and HFU.",
+        pitfalls="Training in fp8 has twice that peak, in tf32 half of it: state --peak-flops then.",
+        where="JSON",
+        see=("mfu", "hfu"),
+        section=_SECTION,
+        source="data sheets of NVIDIA and AMD",
+    ),
+    Entry(
+        name="mfu",
+        summary="model FLOPs utilisation: what the model needs, of all that the GPUs could do",
+        text="Nothing that runs again counts, so that a run is not better for wasting FLOPs.",
+        keys=("throughput.mfu",),
+        also=("model flops utilisation", "model flops utilization"),
+        formula="model FLOPs a step / (step time x GPUs x peak)",
+        unit="share of the peak; null without what it takes (see model_flops, peak_flops)",
+        example=Example(
+            setting="a step of 2 s on 16 GPUs of 989.4 teraflops, 131072 tokens of 1.0e11 FLOPs",
+            rows=(("MFU", "131072 * 10 ** 11 / (2 * 16 * 989.4 * 10 ** 12)", "41.4%"),),
+        ),
+        reading="40 to 50 % is good for large dense models. The useful share times how fast the kernels are.",
+        pitfalls="Above 1 something that was stated is wrong, and a finding says so.",
+        where=_WHERE,
+        see=("hfu", "model_flops", "useful_share", "metadata-conflict"),
+        section=_SECTION,
+        source=_PALM,
+    ),
+    Entry(
+        name="hfu",
+        summary="hardware FLOPs utilisation: MFU with what runs again in the backward",
+        text="The FLOPs that the GPUs really did, those of recomputed forwards among them.",
+        keys=("throughput.hfu",),
+        also=("hardware flops utilisation", "hardware flops utilization"),
+        formula="MFU x (1 + recompute / 3), as a forward is a third of the model's FLOPs",
+        unit="share of the peak; null without MFU and --recompute",
+        example=Example(
+            setting="GLM-130B: MFU 32.5 %, the whole forward runs again",
+            rows=(("HFU", "0.325 * (1 + 1 / 3)", "43.3%"),),
+        ),
+        reading="HFU well above MFU: the run pays for memory with time. Recompute less where memory is free.",
+        pitfalls="It cannot be read off a trace which part of the forward runs again: 0 is stated, not assumed.",
+        where=_WHERE,
+        see=("mfu", "peak_flops"),
+        section=_SECTION,
+        source=f"{_PALM}; GLM-130B, arXiv 2210.02414",
+    ),
+    Entry(
+        name="busy",
+        summary="the share of a step in which any kernel ran: what a monitor shows",
+        text=(
+            "What nvidia-smi calls GPU-Util, and DCGM GR_ENGINE_ACTIVE. A receive whose kernel spins until its "
+            "neighbour sends counts as well, so a GPU looks full while it waits."
+        ),
+        keys=("throughput.busy", "ranks[].busy"),
+        also=("gpu utilisation", "gpu utilization", "gpu-util"),
+        formula="any kernel ran, one that waits for a peer included",
+        unit="share of the step; null of a run on CPU and of a timeline",
+        example=Example(
+            setting="a step of 100 ms with 60 ms of compute and a receive that spins for 38 ms",
+            rows=(("busy", "(60 + 38) / 100", "98.0%"), ("useful", "60 / 100", "60.0%")),
+        ),
+        reading="Beside the useful share it is what a full-looking GPU spends on waiting.",
+        pitfalls="Copies count too, other than for nvidia-smi. And no kernel tells how much of the GPU it fills.",
+        where="GPUs",
+        see=("useful_share", "pp_wait", "communication.wait"),
+        section=_SECTION,
+        source="NVIDIA, nvidia-smi and DCGM manuals",
+    ),
+    Entry(
+        name="useful_share",
+        summary="the share of a step in which a rank did useful work",
+        text="Compute and in-stage collectives of its forwards and backwards, of all the time that a step takes.",
+        keys=("throughput.useful", "ranks[].useful"),
+        also=("useful share",),
+        formula="the share of the step in which a rank was useful",
+        unit="share of the step; of the whole job the mean over the recorded ranks",
+        example=Example(
+            setting="a step of 400 ms, 350 ms of it the pipeline's window, with 280 ms useful",
+            rows=(("of the step", "280 / 400", "70.0%"), ("of the window: 1 - bubble", "280 / 350", "80.0%")),
+        ),
+        reading="The most that MFU can be, had every kernel the GPU's peak.",
+        pitfalls="Not 1 - bubble: that is of the window, and knows nothing of gradients and the optimizer.",
+        where="GPUs, or Useful without them",
+        see=("busy", "useful", "bubble", "outside", "mfu"),
+        section=_SECTION,
+    ),
+)
