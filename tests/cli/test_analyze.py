@@ -51,6 +51,17 @@ def test_options_reach_the_engine(bubblescope, engine):
     )
 
 
+def test_what_throughput_needs_reaches_the_engine(bubblescope, engine):
+    """Numbers may be written as 4.2e11."""
+    bubblescope(
+        *("analyze", "a", "--batch-size", "2048", "--sequence-length", "4096"),
+        *("--flops-per-token", "4.2e11", "--peak-flops", "989e12", "--recompute", "1"),
+    )
+    assert engine.call.options == Options(
+        batch_size=2048, sequence_length=4096, flops_per_token=4.2e11, peak_flops=989e12, recompute=1.0
+    )
+
+
 def test_nothing_stated_is_nothing_asked(bubblescope, engine):
     """Without options the traces tell everything; - is handed on as a trace."""
     bubblescope("analyze", "-")

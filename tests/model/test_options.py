@@ -124,3 +124,25 @@ def test_steps_that_no_trace_can_have(text):
     """Numbers beyond 64 bits, and digits that are none of ASCII."""
     with pytest.raises(UsageError, match="--steps expects"):
         StepRange.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("batch_size", 1, 0),
+        ("sequence_length", 4096, -1),
+        ("flops_per_token", 4.2e11, 0.0),
+        ("flops_per_token", 1.0, 1e30),
+        ("flops_per_token", 1.0, float("nan")),
+        ("peak_flops", 989e12, 989.0),
+        ("peak_flops", 1e12, float("inf")),
+        ("recompute", 0, -0.1),
+        ("recompute", 1.0, 1.01),
+    ],
+)
+def test_what_no_run_can_be_of(name, good, bad):
+    """Sizes of nothing, teraflops taken for FLOPs, numbers that are none; the hint has an example of a good one."""
+    assert getattr(Options(**{name: good}), name) == good
+    with pytest.raises(UsageError, match=f"^--{name.replace('_', '-')} must be from .* to .*, found") as caught:
+        Options(**{name: bad})
+    assert caught.value.hint.startswith("for example ")

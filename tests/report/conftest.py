@@ -33,6 +33,7 @@ from bubblescope.model.report import (
     StageRanks,
     Step,
     Straggler,
+    Throughput,
     Tool,
     WorstBubble,
 )
@@ -94,6 +95,8 @@ def a_rank(
         host_ns=host,
         other_ns=other,
         bubble=1 - (compute + inside) / window if pipeline is not None else None,
+        busy=0.99,
+        useful=(compute + inside) / (window + 6 * MS),
         outside=OUTSIDE,
     )
 
@@ -201,6 +204,19 @@ def one_f_one_b() -> Report:
                 window, structural=0.2727, imbalance=0.0012, jitter=0.002, p2p=0.0107, host=0.0004, residual=0.0001
             ),
         ),
+        throughput=Throughput(
+            step_ns=window + 6 * MS,
+            microbatches_per_s=8e9 / (window + 6 * MS),
+            samples_per_s=64e9 / (window + 6 * MS),
+            tokens_per_s=65_536e9 / (window + 6 * MS),
+            tokens_per_s_per_gpu=16_384e9 / (window + 6 * MS),
+            model_flops_per_s_per_gpu=4.08e14,
+            peak_flops=9.894e14,
+            mfu=0.4124,
+            hfu=0.5498,
+            busy=0.9964,
+            useful=0.6392,
+        ),
         pipelines=(Pipeline(pipeline=0, ranks=(0, 1, 2, 3), bubble=0.2871, window_ns=window),),
         stages=tuple(
             a_stage(stage, (stage,), 37_300_000 + 9_000 * stage, 0.2875 - 0.0002 * stage, phases)
@@ -271,6 +287,7 @@ def no_pipeline() -> Report:
         ),
         steps=(steps[0], replace(steps[1], complete=True, used=True)),
         bubble=Bubble(**nothing, formula_source=None, window_ns=None, trusted=True, causes=()),
+        throughput=Throughput(step_ns=window, model_flops_per_s_per_gpu=1.3e14, busy=0.93, useful=0.71),
         pipelines=(),
         stages=(),
         ranks=tuple(
@@ -324,6 +341,7 @@ def missing_ranks() -> Report:
         bubble=replace(
             base.bubble, measured=None, lower=0.221, upper=0.3504, span=None, gap=None, ratio_to_ideal=None, causes=()
         ),
+        throughput=Throughput(step_ns=window + 6 * MS, microbatches_per_s=8e9 / (window + 6 * MS), useful=0.64),
         pipelines=(Pipeline(pipeline=0, ranks=(0, 1, 2, 3), bubble=None, window_ns=None),),
         stages=base.stages[:2],
         ranks=tuple(

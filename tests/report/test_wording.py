@@ -84,3 +84,23 @@ def test_characters_that_act_are_shown_instead(raw, shown):
 def test_enumerations_end_with_and(items, text):
     """Lists read like a sentence."""
     assert words.enumerate_words(items) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.024_12, "0.0241"),
+        (0.9996, "1.00"),
+        (2.413, "2.41"),
+        (99.96, "100"),
+        (412.4, "412"),
+        (999.6, "1.00k"),
+        (39_512, "39.5k"),
+        (999_499, "999k"),
+        (1_204_000, "1.20M"),
+        (3.4e9, "3.40G"),
+    ],
+)
+def test_rates_have_three_digits(value, text):
+    """However large, and none is rounded to a thousand of its unit."""
+    assert words.short(value) == text
