@@ -136,6 +136,16 @@ def test_labels_spell_the_orders(tmp_path):
         assert names == list(truth(job).orders[rank])
 
 
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_layers_are_counted_over_the_model(backend, tmp_path):
+    """Each forward opens a range around every layer of its stage; backwards open none."""
+    job = Job(p=2, m=3, steps=1, stage_layers=(2, 3), layer_labels=True, backend=backend)
+    for path, layers in zip(write(job, tmp_path), ([0, 1], [2, 3, 4]), strict=True):
+        ranges = sorted(rows(read(path), "user_annotation"), key=lambda r: r["start"])
+        names = [r["name"] for r in ranges if r["name"].startswith("layers.")]
+        assert names == [f"layers.{layer}" for layer in layers] * 3
+
+
 def test_messages_name_their_peers(tmp_path):
     """On kernels or on operators only, with ranks of the whole job."""
     for place, cat in (("kernel", "kernel"), ("op", "cpu_op"), ("none", "none")):

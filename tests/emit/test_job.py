@@ -36,6 +36,8 @@ REFUSED = [
     ({"slow": [("*", inf)]}, "a factor must be above 0"),
     ({"stage_times": [(1_000_000, 2_000_000, 0)]}, "times are needed for 4 stages"),
     ({"p": 1, "stage_times": [(1_000_000, 2_000_000, 3_000_000)]}, "no shorter than its weight part"),
+    ({"stage_layers": (1, 2)}, "stage_layers needs at least 1 for each of 4 stages"),
+    ({"stage_layers": (1, 2, 0, 1)}, "stage_layers needs at least 1 for each of 4 stages"),
     ({"edges_ns": (1, 2)}, "3 pairs of neighbours"),
     ({"edges_ns": (1, 2, -3)}, "found -3"),
     ({"host_gaps_ns": (1, 2, 3)}, "host_gaps_ns needs a time for each of 4 ranks, found 3"),
