@@ -12,14 +12,17 @@ from bubblescope._version import __version__
 from bubblescope.errors import BubblescopeError, InputError, UndecidedError, UsageError
 
 if TYPE_CHECKING:
-    from bubblescope.engine import analyze, load
+    from bubblescope.engine import analyze, load, whatif
     from bubblescope.model.analysis import Analysis
+    from bubblescope.model.changes import Changes
     from bubblescope.model.options import LabelRule, Options, StepRange
     from bubblescope.model.report import Report
+    from bubblescope.model.whatif import WhatIf
 
 __all__ = [
     "Analysis",
     "BubblescopeError",
+    "Changes",
     "InputError",
     "LabelRule",
     "Options",
@@ -27,21 +30,26 @@ __all__ = [
     "StepRange",
     "UndecidedError",
     "UsageError",
+    "WhatIf",
     "__version__",
     "analyze",
     "load",
+    "whatif",
 ]
 
 # Where the names come from that bring numpy along: imported when first asked for, as a command
 # line that only prints its help should not wait for them.
 _LAZY = {
     "Analysis": "bubblescope.model.analysis",
+    "Changes": "bubblescope.model.changes",
     "LabelRule": "bubblescope.model.options",
     "Options": "bubblescope.model.options",
     "Report": "bubblescope.model.report",
     "StepRange": "bubblescope.model.options",
+    "WhatIf": "bubblescope.model.whatif",
     "analyze": "bubblescope.engine",
     "load": "bubblescope.engine",
+    "whatif": "bubblescope.engine",
 }
 
 

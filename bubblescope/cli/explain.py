@@ -12,7 +12,7 @@ __all__ = ["command"]
 @click.command("explain")
 @click.argument("name", metavar="[NAME]", required=False)
 def command(*, name: str | None) -> None:
-    """Explain a metric, a cause, a finding or a schedule.
+    """Explain a metric, a cause, a finding, a what-if or a schedule.
 
     NAME is a word of the tables, or a key of the JSON report. Without a NAME it lists what can be
     explained.
@@ -23,6 +23,7 @@ def command(*, name: str | None) -> None:
       bubblescope explain causes.imbalance
       bubblescope explain missing-ranks
       bubblescope explain zb-v
+      bubblescope explain without=
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
     from bubblescope.report import explained  # noqa: PLC0415  rich is not for --help
 

@@ -18,9 +18,10 @@ __all__ = ["COMMANDS", "LazyGroup", "root"]
 # Name, one line of help; the module bubblescope.cli.NAME holds it as `command`.
 COMMANDS = {
     "analyze": "Measure the bubble of a training run and tell where it comes from.",
+    "whatif": "Forecast what a training run would gain from a change.",
     "simulate": "Simulate a schedule and set it beside its formula.",
-    "explain": "Explain a metric, a cause, a finding or a schedule.",
-    "schema": "Print the JSON Schema of the report that `analyze --json` writes.",
+    "explain": "Explain a metric, a cause, a finding, a what-if or a schedule.",
+    "schema": "Print the JSON Schema of a report or of a what-if.",
 }
 
 

@@ -14,7 +14,15 @@ from bubblescope.errors import UsageError
 from bubblescope.model.options import Attribution, LabelRule, Options, StepRange
 from bubblescope.report.registry import FORMATS
 
-__all__ = ["GroupedCommand", "job_options", "output_options", "parse_layers", "parse_ranks", "trace_arguments"]
+__all__ = [
+    "GroupedCommand",
+    "job_options",
+    "output_options",
+    "parse_layers",
+    "parse_ranks",
+    "run_options",
+    "trace_arguments",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -143,13 +151,28 @@ def _throughput() -> list[Callable[[Any], Any]]:
     ]
 
 
-_STATED = ("pp", "tp", "dp", "virtual", "microbatches", "schedule", "jobs", "attribution")
-_RATED = ("batch_size", "sequence_length", "flops_per_token", "peak_flops", "recompute")
+_STATED = ("pp", "tp", "dp", "virtual", "microbatches", "schedule", "jobs")
+_EXPLAINED = ("attribution", "batch_size", "sequence_length", "flops_per_token", "peak_flops", "recompute")
 
 
 def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What to analyze and what the traces cannot tell, handed over as `options`."""
+    """What to analyze, what the traces cannot tell and how the bubble is explained, handed over as `options`."""
+    attribution = _option(
+        "--attribution",
+        heading="How the bubble is explained",
+        type=click.Choice(get_args(Attribution)),
+        default="ladder",
+        help="Causes one after the other, or the mean over every order of them with what each costs alone.",
+    )
+    return _stating(function, *_throughput(), attribution)
 
+
+def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same where no bubble is explained and no throughput told."""
+    return _stating(function)
+
+
+def _stating(function: Callable[..., Any], *more: Callable[[Any], Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(**given: Any) -> Any:
         steps, ranks, labels = given.pop("steps"), given.pop("ranks"), given.pop("label")
@@ -159,7 +182,7 @@ def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
             ranks=None if ranks is None else parse_ranks(ranks),
             layers=None if layers is None else parse_layers(layers),
             labels=tuple(map(LabelRule.parse, labels)),
-            **{name: given.pop(name) for name in (*_STATED, *_RATED)},
+            **{name: given.pop(name) for name in (*_STATED, *_EXPLAINED) if name in given},
         )
         return function(options=options, **given)
 
@@ -171,14 +194,7 @@ def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="N",
         help="Files read at the same time; default one a core.",
     )
-    attribution = _option(
-        "--attribution",
-        heading="How the bubble is explained",
-        type=click.Choice(get_args(Attribution)),
-        default="ladder",
-        help="Causes one after the other, or the mean over every order of them with what each costs alone.",
-    )
-    return _apply(call, [*_selection(), *_statements(), *_throughput(), attribution, jobs])
+    return _apply(call, [*_selection(), *_statements(), *more, jobs])
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

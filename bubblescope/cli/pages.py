@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from bubblescope.cli import console
 from bubblescope.cli.output import Output, write_file
@@ -12,32 +13,42 @@ from bubblescope.report import registry
 if TYPE_CHECKING:
     from bubblescope.report.pages import Page
 
-__all__ = ["show", "write"]
+__all__ = ["Result", "show", "write"]
 
 
-def write(output: Output, page: Callable[[], Page], data: Callable[[], Mapping[str, Any]]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a command found, as a page for people and as data; each is made when a format asks for it."""
+
+    page: Callable[[], Page]
+    json: Callable[[], bytes]
+    csv: Callable[[], bytes]
+
+
+def write(output: Output, result: Result) -> None:
     """Write the page or its data, whichever the format asks for, where the options say."""
     form = output.format or registry.guess(output.target)
     if output.target is None:
         if form == "table":
-            show(page())
+            show(result.page())
         else:
-            console.result(_render(form, page, data))
+            console.result(_render(form, result))
         return
     output.check()
-    write_file(output.target, _render(form, page, data))
+    write_file(output.target, _render(form, result))
     if not output.quiet:
         console.note(f"Wrote {output.target}")
 
 
-def _render(form: str, page: Callable[[], Page], data: Callable[[], Mapping[str, Any]]) -> bytes:
-    from bubblescope.report import pages, trial_json  # noqa: PLC0415  rich and orjson are not for --help
+def _render(form: str, result: Result) -> bytes:
+    from bubblescope.report import pages  # noqa: PLC0415  rich is not for --help
 
     if form == "json":
-        return trial_json.render(data())
+        return result.json()
     if form == "csv":
-        return trial_json.render_csv(data())
-    return pages.markdown(page()) if form == "markdown" else pages.plain(page())
+        return result.csv()
+    page = result.page()
+    return pages.markdown(page) if form == "markdown" else pages.plain(page)
 
 
 def show(page: Page) -> None:

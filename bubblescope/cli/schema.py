@@ -1,4 +1,4 @@
-"""`bubblescope schema`: the JSON Schema of the report."""
+"""`bubblescope schema`: the JSON Schema of a report, or of a what-if."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import click
 
 from bubblescope.cli import console
 
-__all__ = ["command"]
+__all__ = ["NAMES", "command"]
+
+NAMES = ("report", "whatif")
 
 
 @click.command("schema")
-def command() -> None:
-    """Print the JSON Schema of the report that `analyze --json` writes."""
+@click.argument("name", metavar="[report|whatif]", type=click.Choice(NAMES), default="report")
+def command(*, name: str) -> None:
+    """Print the JSON Schema of a report or of a what-if.
+
+    That is what `analyze --json` and `whatif --json` write; the report's, if nothing is said.
+    """
     from bubblescope.report import json  # noqa: PLC0415  only a run needs it
 
-    console.result(json.schema())
+    console.result(json.schema(name))

@@ -166,7 +166,7 @@ def command(
     result = _file(wanted, found) if isinstance(found, Path) else _named(wanted, found)
     if emission is not None:
         emission.write(result.trial, result.name, overwrite=output.force, quiet=output.quiet)
-    pages.write(output, lambda: result.page(not no_picture), result.data)
+    _write(output, lambda: result.page(not no_picture), result.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,4 +236,11 @@ def _rank(wanted: Wanted, output: Output) -> None:
 
     wish = Wish(*wanted.sizes(), wanted.virtual, wanted.slices, wanted.group)
     ranking = rank_all(wish, wanted.times, blocking=wanted.blocking)
-    pages.write(output, lambda: trials.ranking_page(ranking), lambda: trial_json.ranking_data(ranking))
+    _write(output, lambda: trials.ranking_page(ranking), lambda: trial_json.ranking_data(ranking))
+
+
+def _write(output: Output, page: Callable[[], Page], data: Callable[[], dict[str, Any]]) -> None:
+    from bubblescope.report import trial_json  # noqa: PLC0415
+
+    result = pages.Result(page=page, json=lambda: trial_json.render(data()), csv=lambda: trial_json.render_csv(data()))
+    pages.write(output, result)

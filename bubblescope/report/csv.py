@@ -15,11 +15,13 @@ from collections.abc import Iterator, Mapping
 from bubblescope.model.report import Bubble, Imbalance, Rank, Report
 from bubblescope.report.wording import visible
 
-__all__ = ["HEADER", "render"]
+__all__ = ["HEADER", "Value", "render", "written"]
 
 HEADER = ("section", "id", "metric", "value")
 
 Value = str | int | float | bool | None
+"""What a cell holds."""
+
 Row = tuple[str, str, str, Value]
 
 
@@ -28,7 +30,7 @@ def render(report: Report) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
-    writer.writerows((section, _text(key), metric, _written(value)) for section, key, metric, value in _rows(report))
+    writer.writerows((section, _text(key), metric, written(value)) for section, key, metric, value in _rows(report))
     return out.getvalue().encode()
 
 
@@ -99,7 +101,8 @@ def _fields(section: str, key: str, value: object, skip: str = "") -> Iterator[R
             yield section, key, field.name, item
 
 
-def _written(value: Value) -> str:
+def written(value: Value) -> str:
+    """A value as it stands in a cell: as in JSON, nothing where it is unknown, and a text harmless."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,28 +1,57 @@
-"""The report as JSON, `bubblescope.report/1`, and the JSON Schema that says what it holds."""
+"""Reports and what-ifs as JSON, and the JSON Schemas that say what they hold."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from bubblescope.model.report import Report
+from bubblescope.model.whatif import WhatIf
 
-__all__ = ["render", "schema"]
+__all__ = ["SCHEMAS", "Described", "render", "schema"]
 
 _LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
-def render(report: Report) -> bytes:
-    """The report with the keys in the order of the types; raises ValueError on NaN or infinity."""
-    self_check(report)
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A kind of output that has a schema: its type, its version, what it is, and the file of the package."""
+
+    kind: type
+    version: str
+    description: str
+    file: str
+
+
+SCHEMAS = {
+    "report": Described(
+        Report,
+        "bubblescope.report/1",
+        "What `bubblescope analyze --json` writes. Times are nanoseconds, shares are fractions of 1.",
+        "schema.json",
+    ),
+    "whatif": Described(
+        WhatIf,
+        "bubblescope.whatif/1",
+        "What `bubblescope whatif --json` writes. Times are nanoseconds, shares are fractions of 1.",
+        "whatif.schema.json",
+    ),
+}
+"""What has a schema, by the name that `bubblescope schema` takes."""
+
+
+def render(value: Report | WhatIf) -> bytes:
+    """The value with the keys in the order of the types; raises ValueError on NaN or infinity."""
+    self_check(value)
     try:
-        return orjson.dumps(report, option=_LAYOUT)
+        return orjson.dumps(value, option=_LAYOUT)
     except orjson.JSONEncodeError:
         # A file name need not be UTF-8; Python then holds its bytes as lone surrogates.
-        return orjson.dumps(_utf8(dataclasses.asdict(report)), option=_LAYOUT)
+        return orjson.dumps(_utf8(dataclasses.asdict(value)), option=_LAYOUT)
 
 
 def self_check(value: object, path: str = "report") -> None:
@@ -50,16 +79,17 @@ def _utf8(value: Any) -> Any:
     return value
 
 
-def schema() -> bytes:
-    """The JSON Schema of `render`'s output, made from the types of the report."""
+def schema(name: str = "report") -> bytes:
+    """The JSON Schema of `render`'s output, made from the types of what is called so in `SCHEMAS`."""
     import msgspec  # noqa: PLC0415  only this function needs it
 
-    made = msgspec.json.schema(Report)
+    described = SCHEMAS[name]
+    made = msgspec.json.schema(described.kind)
     definitions = {name: _as_written(body) for name, body in made["$defs"].items()}
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "bubblescope.report/1",
-        "description": "What `bubblescope analyze --json` writes. Times are nanoseconds, shares are fractions of 1.",
+        "title": described.version,
+        "description": described.description,
     }
     return orjson.dumps(head | {"$ref": made["$ref"], "$defs": definitions}, option=_LAYOUT)
 

@@ -11,6 +11,7 @@ import pytest
 
 from bubblescope.cli import run
 from bubblescope.model.report import Report
+from tests import whatifs
 
 SAMPLE = Path(__file__).parents[1] / "report" / "golden" / "1f1b.json"
 
@@ -21,6 +22,7 @@ class Engine(ModuleType):
     def __init__(self) -> None:
         super().__init__("bubblescope.engine")
         self.report = msgspec.json.decode(SAMPLE.read_bytes(), type=Report)
+        self.forecast = whatifs.usual()
         self.problem: BaseException | None = None
         self.call: SimpleNamespace | None = None
 
@@ -32,6 +34,15 @@ class Engine(ModuleType):
         if self.problem is not None:
             raise self.problem
         return SimpleNamespace(report=self.report)
+
+    def whatif(self, paths, changes=(), options=None, progress=None, *, anyway=False):
+        """Likewise; the forecasts do not depend on what was asked."""
+        self.call = SimpleNamespace(paths=paths, changes=changes, options=options, progress=progress, anyway=anyway)
+        if progress is not None:
+            progress(1, 2)
+        if self.problem is not None:
+            raise self.problem
+        return self.forecast
 
 
 @pytest.fixture

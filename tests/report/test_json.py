@@ -47,15 +47,18 @@ def test_file_names_need_not_be_utf8(samples):
     assert written["inputs"][0]["path"].endswith("\N{REPLACEMENT CHARACTER}")
 
 
-def test_shipped_schema_is_the_generated_one():
-    """`bubblescope/report/schema.json` is what `bubblescope schema` prints; write it anew from there."""
-    shipped = Path(rendered.__file__).with_name("schema.json")
-    assert shipped.read_bytes() == rendered.schema()
+@pytest.mark.parametrize("name", rendered.SCHEMAS)
+def test_shipped_schema_is_the_generated_one(name):
+    """The files in `bubblescope/report` are what `bubblescope schema NAME` prints; write them anew from there."""
+    shipped = Path(rendered.__file__).with_name(rendered.SCHEMAS[name].file)
+    assert shipped.read_bytes() == rendered.schema(name)
 
 
-def test_schema_asks_for_the_version_and_for_every_key():
-    """Another version of the report, or one with a key less, is not valid."""
-    schema = standard.loads(rendered.schema())
-    assert schema["$defs"]["Report"]["properties"]["schema"] == {"const": "bubblescope.report/1"}
+@pytest.mark.parametrize(("name", "described"), rendered.SCHEMAS.items())
+def test_schema_asks_for_the_version_and_for_every_key(name, described):
+    """Another version, or one with a key less, is not valid."""
+    schema = standard.loads(rendered.schema(name))
+    assert schema["$defs"][described.kind.__name__]["properties"]["schema"] == {"const": described.version}
     assert all(body["required"] == list(body["properties"]) for body in schema["$defs"].values())
+    assert schema["title"] == described.version
     assert "$id" not in schema
