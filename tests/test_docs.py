@@ -45,6 +45,7 @@ PAGES = {
 UPDATE = os.environ.get("BUBBLESCOPE_UPDATE_GOLDENS")
 
 README = PAGES["README.md"]
+WHATIF = PAGES["docs/whatif.md"]
 DEFINITIONS = PAGES["docs/definitions.md"]
 REPORT = PAGES["docs/report.md"]
 
@@ -95,7 +96,7 @@ def excerpt(line: str, text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("page", [README, REPORT], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, REPORT, WHATIF], ids=lambda page: page.name)
 def test_shown_output_is_what_is_printed(page, printed):
     """A pasted output equals what the program prints today, but for spaces at the end of a line."""
 
@@ -148,6 +149,16 @@ def test_python_of_the_readme_runs():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert float(done.stdout.split()[0]) == pytest.approx(float(measured), abs=5e-4)
     assert done.stdout.endswith(f" {json.loads(schedule)} [0, 1, 2, 3]\n")
+
+
+def test_what_if_of_the_readme_runs():
+    """The second example runs, and its comments are true."""
+    example = re.findall(r"```python\n(changes = .*?)```", README.read_text("utf-8"), re.DOTALL)[0]
+    error, gain = map(float, re.findall(r"w\.\S+  # (\S+)", example))
+    names: dict[str, object] = {"bubblescope": bubblescope}
+    exec(example.replace("sample_traces", str(ROOT / "sample_traces")), names)  # noqa: S102  our own text
+    found = names["w"]
+    assert (found.error, found.forecasts[0].gain) == pytest.approx((error, gain), abs=5e-4)
 
 
 def test_a_name_of_the_package_stays_what_it_is():
@@ -318,6 +329,7 @@ def test_named_files_exist(name):
         "docs/design.md",
         "docs/report.md",
         "docs/cli.md",
+        "docs/whatif.md",
     ],
 )
 def test_lines_are_short(name):

@@ -17,6 +17,9 @@ LABELS = {
     "formula": "Formula",
     "unit": "Unit",
     "effect": "Effect",
+    "changed": "Changed",
+    "kept": "As measured",
+    "assumed": "Assumed",
     "makers": "Made by",
     "neighbours": "Tell apart",
     "reading": "Reading",
@@ -50,7 +53,8 @@ class Entry:
         also: other names, which its page tells.
         hidden: further spellings, which nobody needs to be told.
         see: names of related entries or schedules.
-        section: the anchor of the section of docs/definitions.md that defines it.
+        section: the anchor of the section of the document that defines it.
+        document: where that is.
         source: the paper and its section, empty where the definition is bubblescope's own.
     """
 
@@ -64,6 +68,9 @@ class Entry:
     formula: str = ""
     unit: str = ""
     effect: str = ""
+    changed: str = ""
+    kept: str = ""
+    assumed: str = ""
     makers: str = ""
     neighbours: str = ""
     reading: str = ""
@@ -73,6 +80,7 @@ class Entry:
     example: Example | None = None
     see: tuple[str, ...] = ()
     section: str
+    document: str = "docs/definitions.md"
     source: str = ""
 
 
@@ -109,7 +117,7 @@ def _facts(entry: Entry) -> Iterator[Fact]:
             yield label, getattr(entry, part)
     if entry.see:
         yield "See also", ", ".join(entry.see)
-    yield "Source", f"{entry.source or 'bubblescope itself'}; docs/definitions.md#{entry.section}"
+    yield "Source", f"{entry.source or 'bubblescope itself'}; {entry.document}#{entry.section}"
 
 
 def _worked(example: Example) -> Table:

@@ -21,6 +21,7 @@ from bubblescope.report.table import Table
 from bubblescope.report.time_pages import TIME
 from bubblescope.report.traffic_pages import TRAFFIC
 from bubblescope.report.uneven_pages import UNEVEN
+from bubblescope.report.whatif_pages import WHATIF
 
 __all__ = ["TOPICS", "Topic", "contents", "explain"]
 
@@ -60,6 +61,7 @@ TOPICS = (
     _worded("Throughput and utilisation", SPEED),
     _worded("Stages and balance", STAGES + UNEVEN),
     _worded("Communication", TRAFFIC),
+    _worded("What-if", WHATIF),
     _worded("What was found, and how surely", FOUND),
     _worded("Findings about the data", FINDINGS),
     Topic("Schedules", schedule_pages.names, lambda: schedule_pages.aliases().items(), schedule_pages.page),
