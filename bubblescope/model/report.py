@@ -316,14 +316,20 @@ class WorstBubble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A change that would help, with its gain as an upper bound."""
+    """A change that would help; `gain` is the share of a step that it saves at most, None where no replay tells.
+
+    `change` is the what-if that was replayed, None where it is not one; `limits` is what stands against the gain.
+    """
 
     code: str
     title: str
     detail: str
     gain_ns: int | None
     gain: float | None
+    formula: str
+    limits: str
     source: str
+    change: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

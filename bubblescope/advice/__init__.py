@@ -1,0 +1,1 @@
+"""Advice: what would help, ranked by what the replay says it gains."""

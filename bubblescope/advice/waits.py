@@ -1,0 +1,189 @@
+"""Waiting for transfers, for hosts, and for collectives; work that is done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from bubblescope.advice import words
+from bubblescope.advice.context import Basis, Context, gained, proposal
+from bubblescope.advice.uneven import NOTED, paused
+from bubblescope.advice.whole import MUCH, spent
+from bubblescope.model.changes import Changes, Trouble
+from bubblescope.model.report import Proposal
+
+__all__ = ["exposed_dp", "exposed_tp", "host_bound", "p2p", "recompute", "slow_link"]
+
+_RECOMPUTED = 2.8
+"""A backward over its forward from which it seems to hold the forward as well: 2 without, 3 with it, in FLOPs."""
+
+_MOST = 3
+
+
+def p2p(context: Context) -> Iterator[Proposal]:
+    """Transfers between stages: posted ahead where that saves half of what free ones would."""
+    free = context.without("p2p") if context.points("p2p") >= NOTED else None
+    if free is None:
+        return
+    ahead = context.ask(Changes(overlap=True))
+    saved = [f"free transfers would save {context.saves(free)}"] if context.sure else []
+    if ahead is not None and context.sure:
+        saved.insert(0, f"posted ahead they would save {context.saves(gained(ahead))}")
+    yield proposal(
+        "p2p",
+        "Overlap the transfers between stages with compute",
+        words.sentences(
+            f"Ranks wait while bytes move: transfers cost {context.costs('p2p')}"
+            + (f"; {words.listed(saved)}." if saved else "."),
+            "Post receives early and let no send hold its rank (overlap_p2p_comm), run more forwards ahead "
+            "(eager-1f1b), or hold virtual stages, whose messages hide behind other chunks.",
+        ),
+        gained(ahead) if ahead is not None and gained(ahead).share >= free.share / 2 else free,
+        Basis(
+            formula="1f1b with sends that hold their rank waits 2(m+p)-5 transfers a step, with all posted ahead 2(p-1)",
+            limits="Forwards run ahead keep more activations; more virtual stages send more; links are shared with others.",
+            source="MegaScale, arXiv 2402.15627; Megatron-LM, arXiv 2104.04473, sections 2.2 and 4.1",
+        ),
+    )
+
+
+def slow_link(context: Context) -> Iterator[Proposal]:
+    """Links that are slow against their peers."""
+    slow = [link for link in context.report.links if link.slow]
+    gain = context.without("p2p") if slow else None
+    if not slow or gain is None:
+        return
+    named = [
+        f"{link.source} to {link.target}" + ("" if link.ratio is None else f" ({words.ratio(link.ratio)} times)")
+        for link in slow[:_MOST]
+    ]
+    more = f" and {len(slow) - _MOST} more" if len(slow) > _MOST else ""
+    saved = context.saves(gain)
+    yield proposal(
+        "slow-link",
+        f"Look at the link from rank {slow[0].source} to rank {slow[0].target}: it is slower than its peers",
+        words.sentences(
+            f"Messages take longer than elsewhere from rank {', '.join(named)}{more}"
+            + (f"; if no transfer took any time, {saved} would go." if saved else "."),
+            "See whether these ranks are on one node, which network card they use and what else does; lay stages so "
+            "that neighbours share a node.",
+        ),
+        gain,
+        Basis(
+            formula="the replay with free transfers on all links",
+            limits="The gain is that of all links together; a link that crosses nodes stays slower than one that does not.",
+            source="MegaScale, arXiv 2402.15627; Megatron-LM, arXiv 2104.04473, section 4.1 (a share of t for each rank)",
+        ),
+    )
+
+
+def host_bound(context: Context) -> Iterator[Proposal]:
+    """Hosts that launch late, beside single pauses."""
+    beside: frozenset[Trouble] = frozenset(["pauses"] if paused(context) else [])
+    gain = context.without("host", beside) if context.points("host") >= NOTED else None
+    if gain is None:
+        return
+    ranks = context.report.ranks
+    idle = max(ranks, key=lambda rank: rank.host_ns / max(rank.window_ns, 1))
+    unseen = "" if any(call.group == "pp" for call in context.report.communication) else (
+        " No message was recorded, so transfers are in it too."
+    )  # fmt: skip
+    yield proposal(
+        "host-bound",
+        "Launch work earlier: GPUs wait for their hosts",
+        words.sentences(
+            f"Inputs are there and nothing is launched: that costs {context.costs('host')}, and most on rank "
+            f"{idle.rank}, {words.percent(idle.host_ns / max(idle.window_ns, 1))} of its window.{unseen}",
+            "Use CUDA graphs or torch.compile, fewer and larger kernels, larger micro-batches, more loader workers, "
+            "and no call that waits for the GPU (.item, print).",
+        ),
+        gain,
+        Basis(
+            formula="T6 - T5 of the causes, without single pauses",
+            limits="A profiler slows hosts down itself: compare the length of a step with one that is not recorded.",
+            source="Holistic Trace Analysis, idle time breakdown; ByteDance, arXiv 2505.05713, section 5.4",
+        ),
+    )
+
+
+def recompute(context: Context) -> Iterator[Proposal]:
+    """Backwards that are so long that they seem to run their forwards again."""
+    rows = [(s.forward_ns, s.backward_ns, s.weight_ns or 0) for s in context.report.stages]
+    ratios = [(b + w) / f for f, b, w in rows if f and b is not None]
+    if not ratios or median(ratios) < _RECOMPUTED:
+        return
+    told = context.ask(Changes(recompute="off"))
+    if told is None:
+        return
+    yield proposal(
+        "recompute",
+        "Recompute less, where memory allows",
+        words.sentences(
+            f"Backwards take {words.ratio(median(ratios))} times their forwards, where 2 is usual: they seem to run "
+            "these again.",
+            "Recompute single operations (attention) instead of layers, and none on late stages: of 1f1b rank r "
+            "keeps p - r micro-batches only.",
+        ),
+        gained(told),
+        Basis(
+            formula="B - F in place of B where B >= 2.8 F",
+            limits="Memory: activations that are kept need it. That backwards recompute is concluded from their length.",
+            source="Korthikanti et al., arXiv 2205.05198; AdaPipe, ASPLOS 2024",
+        ),
+    )
+
+
+def exposed_dp(context: Context) -> Iterator[Proposal]:
+    """Gradients that are reduced while nothing else runs, from `MUCH` of a step on."""
+    ranks = context.report.ranks
+    parts = spent(context.report)
+    if parts is None or not ranks:
+        return
+    dp = next(overhead.ns for overhead in parts.overheads if "data-parallel" in overhead.name)
+    told = context.ask(Changes(without=frozenset({"dp"})))
+    if dp < MUCH * parts.step or (told is None and context.report.schedule.name != "none"):
+        return
+    yield proposal(
+        "exposed-dp",
+        "Hide the reduction of gradients behind backwards",
+        words.sentences(
+            f"Data-parallel communication takes {words.duration(dp)} of a step in which nothing else runs, "
+            f"{words.percent(dp / parts.step)}.",
+            "Overlap it with backwards (overlap_grad_reduce) and forwards (overlap_param_gather), in buckets a chunk "
+            "each: then only the last chunk's stays exposed.",
+        ),
+        None if told is None else gained(told),
+        Basis(
+            formula="the replay without exposed data-parallel communication",
+            limits="It then shares links and GPUs with the pipeline. The last bucket always stays.",
+            source="NVIDIA Megatron-Bridge, guide on communication overlap; Breadth-First, arXiv 2211.05953",
+        ),
+    )
+
+
+def exposed_tp(context: Context) -> Iterator[Proposal]:
+    """Collectives of the stage itself while nothing else runs, from `MUCH` of a step on; no what-if prices it."""
+    parts = spent(context.report)
+    if parts is None:
+        return
+    exposed = next(overhead.ns for overhead in parts.overheads if overhead.name.startswith("exposed tensor"))
+    if exposed < MUCH * parts.step:
+        return
+    useful = exposed + parts.compute
+    yield proposal(
+        "exposed-tp",
+        "Hide the collectives inside stages behind compute",
+        words.sentences(
+            f"Tensor-, context- or expert-parallel communication takes {words.duration(exposed)} of a step in which "
+            f"nothing else runs: {words.percent(exposed / parts.step)} of it, and {words.percent(exposed / useful)} of "
+            "what counts as useful.",
+            "Overlap it with matrix products (tp_comm_overlap), use sequence parallelism, fewer tensor-parallel ranks, "
+            "or for experts overlap their all-to-all with another micro-batch.",
+        ),
+        None,
+        Basis(
+            formula="exposed in-stage communication over the step, from the partition of ranks",
+            limits="No what-if replays it, so no gain is claimed: what can be hidden depends on the layers.",
+            source="Korthikanti et al., arXiv 2205.05198; MegaScale, arXiv 2402.15627",
+        ),
+    )
