@@ -64,10 +64,10 @@ def more_microbatches(context: Context) -> Iterator[Proposal]:
         Basis(
             formula="m >= (p-1)(1-share) / (v share) for a share of the window; m = 4p leaves (p-1) / (4pv + p - 1)",
             limits=(
-                "The global batch grows, which changes training, and with micro-batches held in memory (gpipe) that grows "
-                "too. GLM-130B ran p = 8 with m = 176, which leaves 3.8%."
+                "The global batch grows, which changes training; memory grows too where all are held (gpipe). "
+                "GLM-130B ran p = 8 with m = 176, which leaves 3.8%."
             ),
-            source="GPipe, arXiv 1811.06965; Megatron-LM, arXiv 2104.04473, section 2.2; GLM-130B, arXiv 2210.02414, B.4",
+            source="GPipe, arXiv 1811.06965; Megatron-LM, arXiv 2104.04473, section 2.2; arXiv 2210.02414, B.4",
         ),
     )
 
@@ -124,8 +124,8 @@ def smaller_microbatches(context: Context) -> Iterator[Proposal]:
         Basis(
             formula="m' = 2m and F, B halved: idle (p-1)(F+B)/v halves too",
             limits=(
-                "A micro-batch of one sample cannot be cut. Small kernels use the GPU less well, and what the host needs "
-                "a micro-batch is needed twice as often; the first is not replayed."
+                "A micro-batch of one sample cannot be cut. Small kernels use the GPU less well, which is not "
+                "replayed, and what the host needs a micro-batch is needed twice as often."
             ),
             source="GPipe, arXiv 1811.06965; Megatron-LM, arXiv 2104.04473, section 2.2",
         ),
@@ -189,13 +189,13 @@ def zero_bubble(context: Context) -> Iterator[Proposal]:
         gained(best),
         Basis(
             formula=(
-                "idle zb-h1 (p-1)(F+I-W); zb-v (p-1) max(I/2, I-W) where I >= F >= W. The spans of zb-h2 and zb-v are free "
-                "of idle time where F = I = W, their windows with a step barrier are not: (p-1)F and (p-1)I/2 stay"
+                "idle zb-h1 (p-1)(F+I-W); zb-v (p-1) max(I/2, I-W) where I >= F >= W. The spans of zb-h2 and zb-v are "
+                "free of idle time where F = I = W, their windows with a step barrier are not: (p-1)F and (p-1)I/2 stay"
             ),
             limits=(
-                "Backwards that are not split in the run are taken as half input, half weight gradients. Splitting costs "
-                "memory for what W still needs, and kernels that were fused. A global gradient norm, a check of the loss "
-                "scale or anything else for which all ranks wait between steps is a barrier."
+                "Backwards that are not split in the run are taken as half input, half weight gradients. Splitting "
+                "costs memory for what W still needs, and kernels that were fused. A global gradient norm, a check of "
+                "the loss scale or anything else for which all ranks wait between steps is a barrier."
             ),
             source="Zero Bubble, arXiv 2401.10241, sections 2 and 6, Table 2, appendix E (Table 10)",
         ),
@@ -230,8 +230,8 @@ def tensor_parallel(context: Context) -> Iterator[Proposal]:
         Basis(
             formula="(n/t - 1) / (m + n/t - 1) with n = p t GPUs a pipeline",
             limits=(
-                "More and smaller all-reduces in every layer. Beyond the GPUs of a node they are slow; GLM-130B found t = 4 better "
-                "than 8."
+                "More and smaller all-reduces in every layer. Beyond the GPUs of a node they are slow; GLM-130B found "
+                "t = 4 better than 8."
             ),
             source="GLM-130B, arXiv 2210.02414, appendix B.4 (Eq. 6); Megatron-LM, arXiv 2104.04473, section 3",
         ),

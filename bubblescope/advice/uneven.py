@@ -44,8 +44,8 @@ def stage_imbalance(context: Context) -> Iterator[Proposal]:
         Basis(
             formula="T2 - T1 of the causes; an output layer weighs V / (12h + 2s) transformer layers in a forward",
             limits=(
-                "Layers are whole: no partition makes stages quite even. Memory moves with the layers. With one replica a "
-                "slow GPU looks like a heavy stage: compare clock rates first."
+                "Layers are whole: no partition makes stages quite even. Memory moves with the layers. With one "
+                "replica a slow GPU looks like a heavy stage: compare clock rates first."
             ),
             source=f"{_STUDY}, section 5; Llama 3, arXiv 2407.21783, section 3.3.2; vocabulary parallelism, 2411.05288",
         ),
@@ -130,7 +130,7 @@ def data_length(context: Context) -> Iterator[Proposal]:
         gain,
         Basis(
             formula="attention costs sum s_i^2 over the sequences of a micro-batch, the rest of a layer sum s_i",
-            limits="Samples must be sorted or packed before they are dealt out, over replicas too; order of data changes.",
+            limits="Samples must be sorted or packed before they are dealt out, which changes the order of the data.",
             source=f"{_STUDY}, section 5.3",
         ),
     )

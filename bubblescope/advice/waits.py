@@ -40,8 +40,8 @@ def p2p(context: Context) -> Iterator[Proposal]:
         ),
         gained(ahead) if ahead is not None and gained(ahead).share >= free.share / 2 else free,
         Basis(
-            formula="1f1b with sends that hold their rank waits 2(m+p)-5 transfers a step, with all posted ahead 2(p-1)",
-            limits="Forwards run ahead keep more activations; more virtual stages send more; links are shared with others.",
+            formula="1f1b with sends that hold their rank waits 2(m+p)-5 transfers a step, posted ahead 2(p-1)",
+            limits="Forwards run ahead keep more activations; virtual stages send more; others use the links too.",
             source="MegaScale, arXiv 2402.15627; Megatron-LM, arXiv 2104.04473, sections 2.2 and 4.1",
         ),
     )
@@ -71,8 +71,8 @@ def slow_link(context: Context) -> Iterator[Proposal]:
         gain,
         Basis(
             formula="the replay with free transfers on all links",
-            limits="The gain is that of all links together; a link that crosses nodes stays slower than one that does not.",
-            source="MegaScale, arXiv 2402.15627; Megatron-LM, arXiv 2104.04473, section 4.1 (a share of t for each rank)",
+            limits="The gain is that of all links together; a link that crosses nodes stays slower than others.",
+            source="MegaScale, arXiv 2402.15627; Megatron-LM, arXiv 2104.04473, section 4.1",
         ),
     )
 
@@ -127,7 +127,7 @@ def recompute(context: Context) -> Iterator[Proposal]:
         gained(told),
         Basis(
             formula="B - F in place of B where B >= 2.8 F",
-            limits="Memory: activations that are kept need it. That backwards recompute is concluded from their length.",
+            limits="Memory: activations that are kept need it. That backwards recompute is only concluded.",
             source="Korthikanti et al., arXiv 2205.05198; AdaPipe, ASPLOS 2024",
         ),
     )
