@@ -15,11 +15,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bubblescope._version import __version__
+from bubblescope.advice.advise import advise
 from bubblescope.align.communicators import ranked
 from bubblescope.align.places import placed
 from bubblescope.align.resolve import resolve
 from bubblescope.analysis.assemble import assemble
-from bubblescope.analysis.study import study
+from bubblescope.analysis.study import Study, study
 from bubblescope.errors import InputError, UndecidedError, UsageError
 from bubblescope.forecast.forecaster import LIMIT, Forecaster
 from bubblescope.forecast.standard import standard
@@ -28,7 +29,7 @@ from bubblescope.model.analysis import Analysis
 from bubblescope.model.changes import Changes
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
-from bubblescope.model.report import Tool
+from bubblescope.model.report import Report, Tool
 from bubblescope.model.slices import RankSlices
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import RankTrace
@@ -48,6 +49,8 @@ WORTH_A_POOL = 24 * 2**20
 MOST_A_CORE = 4
 """Processes a core, however many are asked for: they wait for disks, but each takes half a second to start."""
 
+MOST_REPLAYED = 20_000
+"""Actions of the steps that are replayed for advice: more steps make no gain surer than it needs to be."""
 
 Traces = str | Path | Sequence[str | Path]
 """Files, directories or globs, one or several: those of all ranks of one job."""
@@ -68,7 +71,17 @@ def analyze(traces: Traces, options: Options = Options(), progress: Progress | N
     if options.schedule is not None:
         find(options.schedule)  # a misspelt name should not cost a long read first
     job = load(traces, options, progress)
-    return Analysis(job, assemble(study(job, options), options))
+    found = study(job, options)
+    return Analysis(job, _advised(found, assemble(found, options)))
+
+
+def _advised(found: Study, report: Report) -> Report:
+    """The report with what would help."""
+    try:
+        forecaster = Forecaster.of(found, most_actions=MOST_REPLAYED)
+    except UndecidedError:
+        forecaster = None
+    return dataclasses.replace(report, findings=advise(found, report, forecaster))
 
 
 def whatif(

@@ -8,17 +8,14 @@ from functools import cache
 
 from bubblescope.advice import words
 from bubblescope.analysis.study import Study
-from bubblescope.forecast.forecaster import Forecaster
+from bubblescope.forecast.forecaster import LIMIT, Forecaster
 from bubblescope.model.changes import Changes, Trouble
 from bubblescope.model.report import Cause, Proposal, Report
 from bubblescope.model.whatif import Forecast, Run
 from bubblescope.schedules.family import Family
 from bubblescope.schedules.registry import FAMILIES
 
-__all__ = ["LIMIT", "Basis", "Context", "Gain", "Rule", "gained", "proposal"]
-
-LIMIT = 0.05
-"""By how much of a step a replay may miss the run before nothing is forecast (as ByteDance, arXiv 2505.05713)."""
+__all__ = ["Basis", "Context", "Gain", "Rule", "gained", "proposal"]
 
 
 @dataclass(frozen=True, slots=True)

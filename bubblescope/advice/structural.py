@@ -36,6 +36,8 @@ _NODE = 8
 """Tensor-parallel ranks that a node takes at most; beyond it their collectives leave the fast links (SC'21, 3.1)."""
 _LEAST_STAGES = 4
 
+_PART = {2: "half", 4: "a quarter"}
+
 
 def needed(idle: float, share: float) -> int:
     """Micro-batches for a bubble of `share`; `idle` is the rank's idle time over its time for one micro-batch.
@@ -147,7 +149,8 @@ def virtual_stages(context: Context) -> Iterator[Proposal]:
         "virtual-stages",
         f"Hold {v} virtual stages a rank instead of {run.virtual} ({schedule})",
         words.sentences(
-            f"A rank fills and drains with pieces of 1/{v} of its layers" + (f": {becomes}." if becomes else "."),
+            f"A rank fills and drains with {_PART.get(v, f'1/{v}')} of its layers at a time"
+            + (f": {becomes}." if becomes else "."),
             context.keeps(told),
             f"The layers must divide by p v = {run.pp * v}, or be laid out by hand.",
         ),
@@ -230,8 +233,8 @@ def tensor_parallel(context: Context) -> Iterator[Proposal]:
         Basis(
             formula="(n/t - 1) / (m + n/t - 1) with n = p t GPUs a pipeline",
             limits=(
-                "More and smaller all-reduces in every layer. Beyond the GPUs of a node they are slow; GLM-130B found "
-                "t = 4 better than 8."
+                "More and smaller all-reduces in every layer, which the replay takes to cost nothing where the run has "
+                "none to go by. Beyond the GPUs of a node they are slow; GLM-130B found t = 4 better than 8."
             ),
             source="GLM-130B, arXiv 2210.02414, appendix B.4 (Eq. 6); Megatron-LM, arXiv 2104.04473, section 3",
         ),
