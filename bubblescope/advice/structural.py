@@ -7,10 +7,11 @@ from math import ceil
 
 from bubblescope.advice import words
 from bubblescope.advice.context import Basis, Context, gained, proposal
+from bubblescope.model.actions import Kind
 from bubblescope.model.changes import Changes
 from bubblescope.model.report import Proposal
 from bubblescope.model.whatif import Forecast, Run
-from bubblescope.schedules.family import SPLIT, Shape
+from bubblescope.schedules.family import Shape
 
 __all__ = [
     "more_microbatches",
@@ -172,9 +173,9 @@ def zero_bubble(context: Context) -> Iterator[Proposal]:
     run, family = context.run, context.family
     if run is None or family is None or family.asynchronous or run.schedule == "forward-only":
         return
-    names = [name for name in ("zb-h1" if run.virtual == 1 else "interleaved-zb", "zb-v") if name != run.schedule]
-    if family.kinds == SPLIT and run.schedule != "zb-h1":
+    if Kind.W in family.kinds and run.schedule != "zb-h1":
         return
+    names = [name for name in ("zb-h1" if run.virtual == 1 else "interleaved-zb", "zb-v") if name != run.schedule]
     told = {name: found for name in names if (found := context.ask(Changes(schedule=name))) is not None}
     if not told:
         return

@@ -54,6 +54,8 @@ def _rows(report: Report) -> Iterator[Row]:
     for step in report.steps:
         yield from _fields("step", str(step.step), step, skip="step")
         yield from _points("step", str(step.step), step.points or {})
+    for finding in report.findings:
+        yield from _fields("finding", finding.code, finding, skip="code")
 
 
 def _bubble(bubble: Bubble) -> Iterator[Row]:

@@ -198,17 +198,38 @@ def _interval(bubble: Bubble) -> str:
 
 
 def findings(report: Report) -> tuple[str, ...]:
-    """The proposals, the most promising first as the report orders them."""
+    """The proposals in the order of the report, the first ones in full, and how to read them."""
     shown = [_proposal(proposal) for proposal in report.findings[:_MOST_FINDINGS]]
-    hidden = len(report.findings) - len(shown)
-    return (*shown, *([f"… and {hidden} more, see --json"] if hidden else []))
+    return (*shown, *_others(report.findings[_MOST_FINDINGS:]), *_reading(report.findings))
 
 
 def _proposal(proposal: Proposal) -> str:
-    gains = [words.duration(proposal.gain_ns)] if proposal.gain_ns is not None else []
-    gains += [words.percent(proposal.gain)] if proposal.gain is not None else []
-    gain = f" Saves at most {' or '.join(gains)} a step." if gains else ""
-    return f"{proposal.title.rstrip('.')}: {proposal.detail.rstrip('.')}.{gain}"
+    """`code: title (saves at most 28.0 ms, 8.1% of a step). Detail.`"""
+    return f"{proposal.code}: {proposal.title.rstrip('.')}{_gain(proposal)}. {proposal.detail.rstrip('.')}."
+
+
+def _gain(proposal: Proposal) -> str:
+    if proposal.gain is None or proposal.gain_ns is None:
+        return ""
+    return f" (saves at most {words.duration(proposal.gain_ns)}, {words.percent(proposal.gain)} of a step)"
+
+
+def _others(proposals: tuple[Proposal, ...]) -> list[str]:
+    named = [
+        proposal.code + ("" if proposal.gain is None else f" ({words.percent(proposal.gain)})")
+        for proposal in proposals
+    ]
+    return [f"also: {', '.join(named)}"] if named else []
+
+
+def _reading(proposals: tuple[Proposal, ...]) -> list[str]:
+    """What the numbers are, where there are any."""
+    if all(proposal.gain is None for proposal in proposals):
+        return []
+    return [
+        "Gains are upper bounds, one change at a time; they do not add. bubblescope explain NAME says more of each, "
+        "bubblescope whatif forecasts others."
+    ]
 
 
 def warnings(report: Report) -> tuple[str, ...]:

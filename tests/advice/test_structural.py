@@ -138,6 +138,7 @@ def test_zero_bubble_with_one_that_cannot_be():
         ("zb-h1", 1, ["schedule=zb-v"]),
         ("zb-v", 2, []),
         ("zb-2p", 1, []),
+        ("dualpipe-v", 2, []),
         ("pipedream", 1, []),
         ("forward-only", 1, []),
         ("unknown", 1, []),
