@@ -15,6 +15,7 @@ __all__ = ["LABELS", "RUN", "Entry", "Example", "normal", "page", "spellings"]
 LABELS = {
     "severity": "Severity",
     "formula": "Formula",
+    "gain": "Gain",
     "unit": "Unit",
     "effect": "Effect",
     "changed": "Changed",
@@ -66,6 +67,7 @@ class Entry:
     hidden: tuple[str, ...] = ()
     severity: str = ""
     formula: str = ""
+    gain: str = ""
     unit: str = ""
     effect: str = ""
     changed: str = ""

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from bubblescope.errors import UsageError
 from bubblescope.report import entries, schedule_pages
+from bubblescope.report.advice_pages import ADVICE
 from bubblescope.report.bubble_pages import BUBBLE
 from bubblescope.report.cause_detail_pages import DETAILS
 from bubblescope.report.cause_pages import CAUSES
@@ -62,6 +63,7 @@ TOPICS = (
     _worded("Stages and balance", STAGES + UNEVEN),
     _worded("Communication", TRAFFIC),
     _worded("What-if", WHATIF),
+    _worded("What would help", ADVICE),
     _worded("What was found, and how surely", FOUND),
     _worded("Findings about the data", FINDINGS),
     Topic("Schedules", schedule_pages.names, lambda: schedule_pages.aliases().items(), schedule_pages.page),

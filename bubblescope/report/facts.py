@@ -35,6 +35,10 @@ SOURCES = {
 _MOST_FINDINGS = 3
 _MOST_WARNINGS = 5
 _MOST_LINKS = 2
+_READING = (
+    "Gains are upper bounds, one change at a time; they do not add. bubblescope explain NAME says more of each, "
+    "bubblescope whatif forecasts others."
+)
 _UNEXPLAINED = 0.05  # the residual beyond which docs/definitions.md calls the causes untrusted
 
 
@@ -204,7 +208,7 @@ def findings(report: Report) -> tuple[str, ...]:
 
 
 def _proposal(proposal: Proposal) -> str:
-    """`code: title (saves at most 28.0 ms, 8.1% of a step). Detail.`"""
+    """`code: title (saves at most 28.0 ms, 8.1% of a step). Detail` of a proposal."""
     return f"{proposal.code}: {proposal.title.rstrip('.')}{_gain(proposal)}. {proposal.detail.rstrip('.')}."
 
 
@@ -226,10 +230,7 @@ def _reading(proposals: tuple[Proposal, ...]) -> list[str]:
     """What the numbers are, where there are any."""
     if all(proposal.gain is None for proposal in proposals):
         return []
-    return [
-        "Gains are upper bounds, one change at a time; they do not add. bubblescope explain NAME says more of each, "
-        "bubblescope whatif forecasts others."
-    ]
+    return [_READING]
 
 
 def warnings(report: Report) -> tuple[str, ...]:

@@ -48,7 +48,6 @@ TIME = (
         summary="exposed data-parallel collectives inside the window",
         text="Gradient reduction, or gathering of parameters, that runs while the pipeline does and holds a rank up.",
         keys=("ranks[].dp_ns",),
-        also=("exposed dp",),
         formula="a data-parallel collective runs, and nothing above",
         unit=_OF_RANK,
         example=Example(

@@ -113,7 +113,6 @@ UNEVEN = (
             "share their part of the ranks' windows, longest the worst few."
         ),
         keys=("imbalance.pauses.count", "imbalance.pauses.share", "imbalance.pauses.longest[].ns"),
-        also=("garbage collection",),
         unit="a count; a share of the ranks' windows; ns",
         example=Example(
             setting="6 pauses of 20 ms on 4 ranks in 10 steps whose windows are 400 ms",

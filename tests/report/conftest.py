@@ -493,7 +493,10 @@ def imbalanced() -> Report:
                 detail="it works 1.30 times the mean stage; with equal stages the replay is 14.2 ms shorter.",
                 gain_ns=14_200_000,
                 gain=0.148,
+                formula="T2 - T1",
+                limits="layers are whole",
                 source="replay",
+                change="layers=best",
             ),
         ),
     )
@@ -519,7 +522,17 @@ def hostile_names() -> Report:
         layout=replace(base.layout, source=HOSTILE),
         worst_bubbles=(replace(base.worst_bubbles[0], before=HOSTILE),),
         findings=(
-            Proposal(code="x", title=HOSTILE, detail="- # 1. __init__ $x$", gain_ns=None, gain=None, source=HOSTILE),
+            Proposal(
+                code="x",
+                title=HOSTILE,
+                detail="- # 1. __init__ $x$",
+                gain_ns=None,
+                gain=None,
+                formula=HOSTILE,
+                limits=HOSTILE,
+                source=HOSTILE,
+                change=HOSTILE,
+            ),
         ),
     )
 

@@ -12,11 +12,13 @@ import orjson
 import pytest
 from rich.console import Console
 
+from bubblescope.advice.rules import RULES
 from bubblescope.analysis.cause_parts import HOST, JITTER
 from bubblescope.analysis.causes import CAUSES as CAUSES_FOUND
 from bubblescope.analysis.quality import DEGRADING
 from bubblescope.errors import UsageError
 from bubblescope.report import pages
+from bubblescope.report.advice_pages import ADVICE
 from bubblescope.report.bubble_pages import BUBBLE
 from bubblescope.report.cause_detail_pages import DETAILS
 from bubblescope.report.cause_pages import CAUSES, LADDER
@@ -34,7 +36,7 @@ from bubblescope.report.uneven_pages import UNEVEN
 from tests.test_docs import DEFINITIONS, anchors, finding_codes, section
 
 METRICS = (*BUBBLE, *CAUSES, *DETAILS, *TIME, *SPEED, *STAGES, *UNEVEN, *TRAFFIC, *FOUND)
-ENTRIES = (*METRICS, *FINDINGS)
+ENTRIES = (*METRICS, *ADVICE, *FINDINGS)
 
 UNEXPLAINED = {
     r".*\b(rank|stage|step|chunk|pipeline|source|target)": "says which one is meant",
@@ -42,7 +44,6 @@ UNEXPLAINED = {
     r"inputs\[\]\.(bytes|events)": "the size of a file",
     r"layout\.(world_size|pp|tp|dp|cp|ep|virtual)": "a degree of the layout, which is the user's own choice",
     r"steps\[\]\.(start|end)_ns": "when a step was",
-    r"findings\[\]\.(gain|gain_ns)": "no version writes proposals yet",
 }
 """Numbers without a page, and why: patterns of their place in the report."""
 
@@ -113,7 +114,7 @@ def test_numbers_of_the_schema_are_seen():
 
 def test_every_number_has_a_page_or_a_reason():
     """A new number of the report needs an `Entry` with its key, or a line in UNEXPLAINED."""
-    explained = {key for entry in METRICS for key in entry.keys}
+    explained = {key for entry in (*METRICS, *ADVICE) for key in entry.keys}
     missing = [
         path
         for path in sorted(places(numeric=True) - explained)
@@ -124,7 +125,7 @@ def test_every_number_has_a_page_or_a_reason():
 
 def test_reasons_are_needed():
     """Every pattern of UNEXPLAINED leaves something out that has no page."""
-    explained = {key for entry in METRICS for key in entry.keys}
+    explained = {key for entry in (*METRICS, *ADVICE) for key in entry.keys}
     rest = places(numeric=True) - explained
     assert not [pattern for pattern in UNEXPLAINED if not any(re.fullmatch(pattern, path) for path in rest)]
 
@@ -166,6 +167,29 @@ def test_findings_are_told_as_they_are_defined():
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \| (.*) \|$", text, re.MULTILINE)
     defined = {name: (severity, meaning.replace("`", "")) for name, severity, meaning in rows}
     assert {code.name: (code.severity, code.meaning) for code in CODES} == defined
+
+
+@pytest.mark.parametrize("row", RULES, ids=lambda row: row.code)
+def test_every_proposal_has_a_page(row):
+    """Under its code, or with `findings.` before it where a cause or a number has that name."""
+    told = explain(f"findings.{row.code}")
+    assert told.headline.startswith((f"{row.code}: ", f"findings.{row.code}: "))
+    assert explain(row.code)
+    labels = [label for label, _ in told.facts]
+    assert {"Formula", "Gain", "Source"} <= set(labels)
+    assert {"Beware", "Tell apart"} & set(labels)
+    assert told.tables
+
+
+def test_no_proposal_is_made_up():
+    """Every page is of a rule, or of what all have."""
+    assert {entry.name.removeprefix("findings.") for entry in ADVICE} == {row.code for row in RULES} | {"gain"}
+
+
+def test_proposals_are_defined():
+    """Every code has a row in docs/definitions.md, and none is made up."""
+    rows = re.findall(r"^\| `([^`]+)` \|", section(DEFINITIONS, "### Which findings there are"), re.MULTILINE)
+    assert rows == [row.code for row in RULES]
 
 
 def test_degrading_findings_say_so():
