@@ -10,7 +10,7 @@ _WHERE = "Speed"
 _SECTION = "throughput-and-utilisation"
 _PALM = "PaLM, arXiv 2204.02311, appendix B"
 _JOB = "a step of 2 s, 4 pipelines of 8 micro-batches, a batch of 64 samples of 2048 tokens, 16 GPUs"
-_STATED = "a step of 2 s, 131072 tokens, 16 GPUs; 4.2e11 FLOPs a token, a peak of 989.4 teraflops"
+_STATED = "a step of 2 s on 16 GPUs of 989.4 teraflops, 131072 tokens of 1.0e11 FLOPs"
 
 SPEED = (
     Entry(
@@ -90,9 +90,7 @@ SPEED = (
         also=("model flops",),
         formula="tokens a second of one GPU x FLOPs a token",
         unit="FLOPs a second; null without --batch-size, --sequence-length and --flops-per-token",
-        example=Example(
-            setting=_STATED, rows=(("teraflops a GPU", "131072 / 2 / 16 * 4.2 * 10 ** 11 / 10 ** 12", "1720"),)
-        ),
+        example=Example(setting=_STATED, rows=(("teraflops a GPU", "131072 / 2 / 16 * 10 ** 11 / 10 ** 12", "409.6"),)),
         reading="A dense model takes about 6 FLOPs a parameter and token, and more for attention over long samples.",
         pitfalls="Of a mixture of experts only the parameters count that a token goes through.",
         where=_WHERE,
@@ -128,7 +126,7 @@ SPEED = (
         formula="model FLOPs a step / (step time x GPUs x peak)",
         unit="share of the peak; null without what it takes (see model_flops, peak_flops)",
         example=Example(
-            setting="a step of 2 s on 16 GPUs of 989.4 teraflops, 131072 tokens of 1.0e11 FLOPs",
+            setting=_STATED,
             rows=(("MFU", "131072 * 10 ** 11 / (2 * 16 * 989.4 * 10 ** 12)", "41.4%"),),
         ),
         reading="40 to 50 % is good for large dense models. The useful share times how fast the kernels are.",
