@@ -72,13 +72,13 @@ def analyze(traces: Traces, options: Options = Options(), progress: Progress | N
         find(options.schedule)  # a misspelt name should not cost a long read first
     job = load(traces, options, progress)
     found = study(job, options)
-    return Analysis(job, _advised(found, assemble(found, options)))
+    return Analysis(job, _advised(found, assemble(found, options), options))
 
 
-def _advised(found: Study, report: Report) -> Report:
+def _advised(found: Study, report: Report, options: Options) -> Report:
     """The report with what would help."""
     try:
-        forecaster = Forecaster.of(found, most_actions=MOST_REPLAYED)
+        forecaster = Forecaster.of(found, options, most_actions=MOST_REPLAYED)
     except UndecidedError:
         forecaster = None
     return dataclasses.replace(report, findings=advise(found, report, forecaster))
