@@ -68,11 +68,17 @@ def analyze(traces: Traces, options: Options = Options(), progress: Progress | N
         InputError: a trace is missing, unreadable or unusable, or two files claim one rank.
         UsageError: an option asks for something that cannot be.
     """
-    if options.schedule is not None:
-        find(options.schedule)  # a misspelt name should not cost a long read first
+    _known(options.schedule)
     job = load(traces, options, progress)
     found = study(job, options)
     return Analysis(job, _advised(found, assemble(found, options), options))
+
+
+def _known(*schedules: str | None) -> None:
+    """Raise UsageError if one is unknown: a misspelt name should not cost a long read first."""
+    for name in schedules:
+        if name is not None:
+            find(name)
 
 
 def _advised(found: Study, report: Report, options: Options) -> Report:
@@ -105,6 +111,7 @@ def whatif(
         UndecidedError: the run cannot be replayed, or its replay misses it by more than 5 %.
         InputError, UsageError: as `analyze` does.
     """
+    _known(options.schedule, *(each.schedule for each in changes))
     forecaster = Forecaster.of(study(load(traces, options, progress), options), options)
     if forecaster.error > LIMIT and not anyway:
         raise UndecidedError(

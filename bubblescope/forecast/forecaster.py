@@ -198,7 +198,7 @@ class Forecaster:
         by_step = _grouped((length.step, length) for length in lengths)
         rest = self._rest
         if "dp" in changes.without:
-            rest = {number: max(0.0, ns - self._exposed[number]) for number, ns in rest.items()}
+            rest = {number: max(min(ns, 0.0), ns - self._exposed[number]) for number, ns in rest.items()}
         if changes.even:
             rest = dict.fromkeys(rest, median(rest.values()))
         return {number: max(one.window for one in ones) + rest[number] for number, ones in by_step.items()}
@@ -211,9 +211,9 @@ class Forecaster:
 
     @cached_property
     def _rest(self) -> dict[int, float]:
-        """What of each step is not its slowest pipeline."""
+        """What of each step is not its slowest pipeline; negative where the next step begins before that is over."""
         longest = _grouped((step.step, step.window.length) for run in self.runs for step in run.steps)
-        return {number: max(0.0, took - max(longest[number])) for number, took in self._times.items()}
+        return {number: float(took - max(longest[number])) for number, took in self._times.items()}
 
     @cached_property
     def _exposed(self) -> dict[int, float]:

@@ -25,7 +25,7 @@ def _designs(now: Target) -> Iterator[Changes]:
     yield Changes(microbatches=2 * shape.m)
     yield Changes(microbatch=0.5)
     yield Changes(virtual=2 * shape.v)
-    names = ("1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
+    names = ("1f1b", "zb-h1", "zb-v") if shape.v == 1 else ("1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
     yield from (Changes(schedule=name) for name in names if now.family is None or name != now.family.name)
     if now.tp is not None and now.shape.p > 1 and 2 * now.tp <= _MOST_TP:
         yield Changes(tp=2 * now.tp)

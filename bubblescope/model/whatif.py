@@ -57,7 +57,7 @@ class Run:
 class Forecast:
     """The run with one thing changed; `run` is None where that is impossible, and `problem` says why.
 
-    `gain` is the share of a step's time that is saved for the same data, `gain_ns` the same of a measured step:
+    `gain` is the share of a step's time that is saved for the same data, `gain_ns` the same of a replayed step:
     an upper bound, as all that is not modelled costs time. Negative where the change costs time.
     """
 

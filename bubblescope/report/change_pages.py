@@ -76,8 +76,8 @@ CHANGES = (
         hidden=("v=", "v", "virtual=", "virtual"),
         formula="bubble of interleaved-1f1b = ((p-1)/v)/(m+(p-1)/v)",
         changed="into how many stages the layers of a rank are cut, and how often messages go from rank to rank",
-        kept=f"the work of a rank as a whole, the time of one transfer, {_STEP}",
-        assumed="the work of a stage is spread evenly over its layers, and they can be cut so",
+        kept=f"the work of the layers, the time of one transfer, {_STEP}",
+        assumed="layers are spread as evenly as their number allows; if none are seen, they can be cut anywhere",
         example=Example(
             setting="p = 4, m = 8, equal stages, transfers free",
             rows=(("v = 1", "3 / (8 + 3)", "27.3%"), ("v = 2", "(3 / 2) / (8 + 3 / 2)", "15.8%")),
@@ -136,7 +136,7 @@ CHANGES = (
         hidden=("layers=",),
         changed="which layers a stage holds, and so how long its actions take",
         kept=f"the order of the layers and the work of each, transfers, {_STEP}",
-        assumed="a layer takes as long on another rank; embedding and head stay at the ends",
+        assumed="layers move with their work; embedding, head and loss stay at the ends",
         example=Example(
             setting="32 layers of 3 ms on 4 stages, and a head as long as 2 layers; m = 8",
             rows=(
@@ -146,7 +146,7 @@ CHANGES = (
             ),
         ),
         reading="The heaviest stage sets the pace: each micro-batch but one costs what it is heavier.",
-        pitfalls="Impossible where the times of single layers cannot be seen in the traces.",
+        pitfalls="Impossible where the traces show no layers, unless --layers says how many each stage has.",
         see=("without=TROUBLE", "imbalance", "stage_ratio"),
         section="layers",
         document=_DOCUMENT,
@@ -231,7 +231,7 @@ CHANGES = (
         name="recompute=on|off",
         summary="whether backwards run their forwards again",
         text="on keeps fewer activations and pays with a forward in each backward; off is for a run that does so.",
-        hidden=("recompute=", "recompute"),
+        hidden=("recompute=",),
         changed="a backward is longer by its forward, or shorter by it",
         kept=f"forwards, the order of the actions, transfers, {_STEP}",
         assumed="full recomputation: of each stage the whole forward is run again",

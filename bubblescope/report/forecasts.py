@@ -118,7 +118,7 @@ def _facts(found: WhatIf) -> tuple[Fact, ...]:
         use = f"{off}, more than {words.percent(WORST_ERROR, 0)}: forecasts may be off by as much"
     return (
         ("Measured", f"{_shape(measured)}; {_times(measured)}{over}"),
-        ("Replay", f"the unmodified run comes out at {words.duration(replayed.step_ns)}, {use}"),
+        ("Replay", f"the unmodified run comes out at {_lengths(replayed)}; {use}"),
     )
 
 
@@ -129,8 +129,11 @@ def _shape(run: Run) -> str:
 
 
 def _times(run: Run) -> str:
-    window = f"pipeline window {words.duration(run.window_ns)}"
-    return f"step {words.duration(run.step_ns)}, {window}, bubble {words.percent(run.bubble)}"
+    return f"step {_lengths(run)}, bubble {words.percent(run.bubble)}"
+
+
+def _lengths(run: Run) -> str:
+    return f"{words.duration(run.step_ns)}, pipeline window {words.duration(run.window_ns)}"
 
 
 Column = tuple[str, str, list[str]]
@@ -152,7 +155,14 @@ def _forecasts(shown: _Shown) -> Table:
         headers=headers,
         rows=rows if shown.possible else (),
         strong=frozenset({len(_BEFORE)} if best else ()),
+        more=_partitions(shown),
     )
+
+
+def _partitions(shown: _Shown) -> str | None:
+    """Which layers a stage has where the best split was asked for."""
+    searched = [each for each, _ in shown.possible if Changes.parse(each.change).layers == "best" and each.title]
+    return "; ".join(f"{each.change.replace(',', ', ')}: {each.title}" for each in searched) or None
 
 
 def _denominator(shown: _Shown) -> str:

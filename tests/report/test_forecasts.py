@@ -200,6 +200,13 @@ def test_assumptions_of_one_forecast_are_its_own():
     assert [number for number, _ in table(whatif(ZERO_BUBBLE, ZERO_BUBBLE), "Assumptions").rows] == ["all"] * 3
 
 
+def test_the_best_split_is_told():
+    """The change says only that it was searched for."""
+    best = replace(EVEN, change="layers=best", title="layers 9 + 9 + 8 + 6")
+    assert table(whatif(ZERO_BUBBLE, best), "Forecasts").more == "layers=best: layers 9 + 9 + 8 + 6"
+    assert table(whatif(ZERO_BUBBLE, replace(best, change="layers=9+9+8+6")), "Forecasts").more is None
+
+
 def test_the_impossible_says_why():
     """It has a table of its own, is no forecast, and its assumptions are nobody's."""
     found = whatif(ZERO_BUBBLE, IMPOSSIBLE)
