@@ -9,7 +9,7 @@ from bubblescope.report.trouble_pages import OF_TROUBLES
 __all__ = ["ADVICE"]
 
 _GAIN = Entry(
-    name="gain",
+    name="findings.gain",
     summary="the share of a step that a proposal saves at most, for the same data",
     text="The run is replayed with one thing changed; the gain is what the whole step gets shorter by.",
     keys=("findings[].gain", "findings[].gain_ns"),
@@ -45,7 +45,7 @@ _INSTEAD = Entry(
         rows=(("bubble", "0.1 * 300 / 400", "7.5%"), ("gradients", "100 / 400", "25%")),
     ),
     where="What would help; findings in JSON",
-    see=("gain", "outside", "exposed-dp", "exposed-tp"),
+    see=("findings.gain", "outside", "exposed-dp", "exposed-tp"),
     section="which-findings-there-are",
 )
 

@@ -490,7 +490,7 @@ def imbalanced() -> Report:
             Proposal(
                 code="stage-imbalance",
                 title="Move layers away from stage 2",
-                detail="it works 1.30 times the mean stage; with equal stages the replay is 14.2 ms shorter.",
+                detail="It works 1.30 times the mean stage; with equal stages the replay is 14.2 ms shorter.",
                 gain_ns=14_200_000,
                 gain=0.148,
                 formula="T2 - T1",
