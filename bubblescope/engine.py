@@ -49,7 +49,7 @@ WORTH_A_POOL = 24 * 2**20
 MOST_A_CORE = 4
 """Processes a core, however many are asked for: they wait for disks, but each takes half a second to start."""
 
-MOST_REPLAYED = 20_000
+MOST_REPLAYED = 10_000
 """Actions of the steps that are replayed for advice: more steps make no gain surer than it needs to be."""
 
 Traces = str | Path | Sequence[str | Path]

@@ -187,8 +187,8 @@ def zero_bubble(context: Context) -> Iterator[Proposal]:
         words.sentences(
             "Weight gradients wait for nobody and fill the gaps" + _each(context, told),
             context.keeps(best),
-            "The step's barrier is counted: only an optimizer that is checked afterwards (post-validation) does "
-            "without it, and without that zero bubble lost 7 to 10% of its throughput.",
+            "The step's barrier is counted: only an optimizer with post-validation gets rid of it, and with the "
+            "barrier zero bubble lost 7 to 10% of its throughput.",
         ),
         gained(best),
         Basis(

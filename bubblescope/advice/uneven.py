@@ -8,11 +8,15 @@ from bubblescope.advice import words
 from bubblescope.advice.context import Basis, Context, Gain, gained, proposal
 from bubblescope.model.changes import Changes, Trouble
 from bubblescope.model.report import Proposal
+from bubblescope.model.whatif import Forecast
 
 __all__ = ["NOTED", "data_length", "garbage_collection", "paused", "stage_imbalance", "straggler", "uneven_actions"]
 
 NOTED = 0.002
 """Points / 100 of a cause below which no replay is asked what it costs."""
+
+_ALIKE = 0.001
+"""Gains that differ by less are told as one."""
 
 _STUDY = "ByteDance, arXiv 2505.05713"
 
@@ -27,7 +31,7 @@ def stage_imbalance(context: Context) -> Iterator[Proposal]:
     if even is None:
         return
     best = context.ask(Changes(layers="best"))
-    moved = gained(best) if best is not None and gained(best).share >= even.share / 2 else None
+    moved = best if best is not None and gained(best).share >= even.share / 2 else None
     last = max((stage.stage for stage in context.report.stages), default=-1)
     saved = context.saves(even)
     yield proposal(
@@ -40,7 +44,7 @@ def stage_imbalance(context: Context) -> Iterator[Proposal]:
             _moving(context, moved, even),
             _why(heavy, last),
         ),
-        moved or even,
+        even if moved is None else gained(moved),
         Basis(
             formula="T2 - T1 of the causes; an output layer weighs V / (12h + 2s) transformer layers in a forward",
             limits=(
@@ -56,12 +60,13 @@ def _place(stage: int, last: int) -> str:
     return " (the last)" if stage == last else " (the first)" if stage == 0 else ""
 
 
-def _moving(context: Context, moved: Gain | None, even: Gain) -> str:
+def _moving(context: Context, moved: Forecast | None, even: Gain) -> str:
+    """The best partition, and what it saves."""
     if moved is None:
         return ""
-    saved = context.saves(moved)
-    part = "as much" if abs(moved.share - even.share) < 0.001 else saved
-    return f"The best way to divide the layers saves {part}." if saved else "The layers can be divided better."
+    gain = gained(moved)
+    saved = "as much" if abs(gain.share - even.share) < _ALIKE else context.saves(gain)
+    return f"Of whole layers the best way ({moved.title}) saves {saved}." if context.sure else f"Best: {moved.title}."
 
 
 def _why(stage: int, last: int) -> str:

@@ -35,7 +35,10 @@ SOURCES = {
 _MOST_FINDINGS = 3
 _MOST_WARNINGS = 5
 _MOST_LINKS = 2
-_READING = "Gains are upper bounds, one change at a time, and do not add; bubblescope explain NAME says more."
+_READING = (
+    "What is broken first, then the design. Gains are upper bounds, one change at a time, and do not add; "
+    "bubblescope explain NAME says more."
+)
 _UNEXPLAINED = 0.05  # the residual beyond which docs/definitions.md calls the causes untrusted
 
 

@@ -37,7 +37,7 @@ def test_the_best_partition_is_the_gain_where_it_brings_half():
     """Else what even stages bring is the bound, as a layer that is too heavy may be split."""
     good = said(stage_imbalance, heavy(3), Fake({"without=imbalance": 0.05, "layers=best": 0.03}))
     assert (good.gain, good.change) == (0.03, "layers=best")
-    assert "saves 3.0% of a step" in good.detail
+    assert "the best way (layers=best) saves 3.0% of a step" in good.detail
     poor = said(stage_imbalance, heavy(3), Fake({"without=imbalance": 0.05, "layers=best": 0.01}))
     assert (poor.gain, poor.change) == (0.05, "without=imbalance")
 
