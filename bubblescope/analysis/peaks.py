@@ -12,7 +12,7 @@ __all__ = ["peak_flops"]
 _PEAKS: tuple[tuple[str, float], ...] = (
     # NVIDIA A100 and A800 Tensor Core GPU data sheets; A800 differs in NVLink only.
     (r"A[18]00-SXM4?-[48]0GB|A[18]00-PCIE-[48]0GB|A[18]00 80GB PCIe", 312.0),
-    # NVIDIA H100 Tensor Core GPU data sheet: SXM 1979, PCIe 1513, NVL 1671 with sparsity.
+    # NVIDIA H100 Tensor Core GPU data sheet: SXM 1979, PCIe 1513, NVL 1671 with sparsity; 989.4 in the whitepaper.
     (r"H100 80GB HBM3|H800", 989.4),
     (r"H100 PCIe|H800 PCIe", 756.5),
     (r"H100 NVL", 835.5),
@@ -25,13 +25,13 @@ _PEAKS: tuple[tuple[str, float], ...] = (
     # NVIDIA HGX B200 and GB200 NVL72 data sheets: 4.5 and 5 petaflops a GPU with sparsity.
     (r"B200", 2250.0),
     (r"GB200", 2500.0),
-    # Data sheets of A10, A30, A40, L4, L40, L40S; the last three give 242, 362 and 733 with sparsity.
+    # NVIDIA's data sheets of each; that of L4 gives 242 with sparsity.
     (r"A10", 125.0),
     (r"A30", 165.0),
     (r"A40", 149.7),
     (r"L4", 121.0),
     (r"L40", 181.05),
-    (r"L40S", 366.5),
+    (r"L40S", 362.05),
     # NVIDIA Ampere GA102 and Ada GPU architecture whitepapers, appendices.
     (r"RTX A6000", 154.8),
     (r"GeForce RTX 3090", 71.0),

@@ -107,8 +107,8 @@ SPEED = (
         formula="the dense bf16 peak of the recorded GPUs, where all are known and alike",
         unit="FLOPs a second; null where it is not stated and the GPU is not named or not known",
         example=Example(
-            setting="an H100 SXM: its data sheet gives 1979 teraflops with sparsity",
-            rows=(("dense", "1979 / 2", "989.5"),),
+            setting="an A100, whose data sheet gives 624 teraflops with sparsity",
+            rows=(("teraflops without it", "624 / 2", "312"),),
         ),
         reading="The denominator of MFU and HFU.",
         pitfalls="Training in fp8 has twice that peak, in tf32 half of it: state --peak-flops then.",
