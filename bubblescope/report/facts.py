@@ -123,7 +123,7 @@ def _steps(report: Report) -> str:
     listed = len(report.steps)
     if not used:
         return f"none used of {listed} found"
-    text = f"{len(used)} of {listed} used: {words.rank_list(used)}, {_lengths(report)}"
+    text = ", ".join(filter(None, (f"{len(used)} of {listed} used: {words.rank_list(used)}", _lengths(report))))
     incomplete = [step.step for step in report.steps if not step.complete]
     if incomplete:
         text += f" ({words.rank_list(incomplete)} {'is' if len(incomplete) == 1 else 'are'} incomplete)"
@@ -133,12 +133,10 @@ def _steps(report: Report) -> str:
 
 
 def _lengths(report: Report) -> str:
-    """How long a step lasts on a rank, and how much of that the pipeline takes."""
-    outside = [(r.outside.dp_ns, r.outside.optimizer_ns, r.outside.host_ns, r.outside.other_ns) for r in report.ranks]
-    lengths = [rank.window_ns + sum(rest) for rank, rest in zip(report.ranks, outside, strict=True)]
-    text = f"{words.duration(sum(lengths) / max(len(lengths), 1))} each"
-    window = report.bubble.window_ns
-    return text if window is None else f"{text}, pipeline {words.duration(window)}"
+    """How long a step lasts, and how much of that the pipeline takes."""
+    rates, window = report.throughput, report.bubble.window_ns
+    known = [f"{words.duration(rates.step_ns)} each"] if rates is not None else []
+    return ", ".join(known if window is None else [*known, f"pipeline {words.duration(window)}"])
 
 
 def _theory(report: Report) -> str:
