@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from bubblescope.advice import words
 from bubblescope.analysis.study import Study
 from bubblescope.forecast.forecaster import LIMIT, Forecaster
+from bubblescope.model import writing as words
 from bubblescope.model.changes import Changes, Trouble
 from bubblescope.model.report import Cause, Proposal, Report
 from bubblescope.model.whatif import Forecast, Run
 from bubblescope.schedules.family import Family
 from bubblescope.schedules.registry import FAMILIES
 
-__all__ = ["Basis", "Context", "Gain", "Rule", "gained", "proposal"]
+__all__ = ["Basis", "Context", "Gain", "Rule", "gained", "proposal", "sentences"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Context:
             facts.append(f"activations of {after.activations:.3g} micro-batches instead of {before.activations:.3g}")
         if after.weights is not None and before.weights is not None and after.weights != before.weights:
             facts.append(f"{after.weights / before.weights:.3g} times the weights")
-        return f"The fullest rank then keeps {words.listed(facts)}." if facts else ""
+        return f"The fullest rank then keeps {words.enumerate_words(facts)}." if facts else ""
 
 
 Rule = Callable[[Context], Iterator[Proposal]]
@@ -142,3 +142,8 @@ def proposal(code: str, title: str, detail: str, gain: Gain | None, basis: Basis
         source=basis.source,
         change=None if gain is None else gain.change,
     )
+
+
+def sentences(*parts: str) -> str:
+    """The parts that say anything, one after the other."""
+    return " ".join(filter(None, parts))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from bubblescope.advice import words
-from bubblescope.advice.context import Basis, Context, gained, proposal
+from bubblescope.advice.context import Basis, Context, gained, proposal, sentences
+from bubblescope.model import writing as words
 from bubblescope.model.actions import Kind
 from bubblescope.model.changes import Changes
 from bubblescope.model.report import Proposal
@@ -62,7 +62,7 @@ def more_microbatches(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "more-microbatches",
         f"Run more micro-batches a step: {2 * run.microbatches} instead of {run.microbatches}",
-        words.sentences(_twice(context, run, told), _how_many(context, run)),
+        sentences(_twice(context, run, told), _how_many(context, run)),
         gained(told),
         Basis(
             formula="m >= (p-1)(1-share) / (v share) for a share of the window; m = 4p leaves (p-1) / (4pv + p - 1)",
@@ -90,7 +90,7 @@ def _how_many(context: Context, run: Run) -> str:
     if idle is None:
         return ""
     counts = [f"{needed(idle, share)} for a bubble of {share:.0%}" for share in _ASKED]
-    text = f"Theory needs {words.listed(counts)}"
+    text = f"Theory needs {words.enumerate_words(counts)}"
     if run.schedule not in _FILL_AND_DRAIN:
         return f"{text}."
     left = words.percent(rule_of_thumb(run.pp, run.virtual))
@@ -119,7 +119,7 @@ def smaller_microbatches(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "smaller-microbatches",
         f"Cut micro-batches in half: {2 * run.microbatches} instead of {run.microbatches} for the same batch",
-        words.sentences(
+        sentences(
             "The pipeline fills and drains with less at a time.",
             f"If halves take half the time, {becomes}." if becomes else "",
         ),
@@ -149,7 +149,7 @@ def virtual_stages(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "virtual-stages",
         f"Hold {v} virtual stages a rank instead of {run.virtual} ({schedule})",
-        words.sentences(
+        sentences(
             f"A rank fills and drains with {_PART.get(v, f'1/{v}')} of its layers at a time"
             + (f": {becomes}." if becomes else "."),
             context.keeps(told),
@@ -184,7 +184,7 @@ def zero_bubble(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "zero-bubble",
         f"Split backwards into input and weight gradients ({name})",
-        words.sentences(
+        sentences(
             "Weight gradients wait for nobody and fill the gaps" + _each(context, told),
             context.keeps(best),
             "The step's barrier is counted: only an optimizer with post-validation gets rid of it, and with the "
@@ -211,7 +211,7 @@ def _each(context: Context, told: dict[str, Forecast]) -> str:
     bubbles = [f"{words.percent(each.run.bubble)} with {name}" for name, each in told.items() if each.run is not None]
     if not context.sure or context.run is None:
         return "."
-    return f": the bubble goes from {words.percent(context.run.bubble)} to {words.listed(bubbles)}."
+    return f": the bubble goes from {words.percent(context.run.bubble)} to {words.enumerate_words(bubbles)}."
 
 
 def tensor_parallel(context: Context) -> Iterator[Proposal]:
@@ -226,7 +226,7 @@ def tensor_parallel(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "tensor-parallel",
         f"Make the pipeline shorter: {2 * run.tp} tensor-parallel ranks a stage instead of {run.tp}",
-        words.sentences(
+        sentences(
             f"On the same GPUs {told.run.pp} stages take the place of {run.pp}" + (f": {becomes}." if becomes else "."),
             f"All {2 * run.tp} ranks of a stage belong in one node.",
         ),

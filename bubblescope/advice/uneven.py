@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bubblescope.advice import words
-from bubblescope.advice.context import Basis, Context, Gain, gained, proposal
+from bubblescope.advice.context import Basis, Context, Gain, gained, proposal, sentences
+from bubblescope.model import writing as words
 from bubblescope.model.changes import Changes, Trouble
 from bubblescope.model.report import Proposal
 from bubblescope.model.whatif import Forecast
@@ -37,7 +37,7 @@ def stage_imbalance(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "stage-imbalance",
         f"Take work off stage {heavy}{_place(heavy, last)}: it does {words.ratio(level)} times the mean stage's",
-        words.sentences(
+        sentences(
             f"All wait for it: uneven stages cost {context.costs('imbalance')}, and with even ones {saved} would go."
             if saved
             else f"All wait for it: uneven stages cost {context.costs('imbalance')}.",
@@ -92,9 +92,9 @@ def straggler(context: Context) -> Iterator[Proposal]:
     verb = "is" if len(named) == 1 else "are"
     yield proposal(
         "straggler",
-        f"Look after {words.ranks(named)}, which {verb} slower than the replicas of the same stage",
-        words.sentences(
-            f"{words.ranks(worst.ranks).capitalize()} take{'s' if len(worst.ranks) == 1 else ''} "
+        f"Look after {words.ranks_named(named)}, which {verb} slower than the replicas of the same stage",
+        sentences(
+            f"{words.ranks_named(worst.ranks).capitalize()} take{'s' if len(worst.ranks) == 1 else ''} "
             f"{words.ratio(worst.slowdown)} times as long{steps}, and all replicas wait at the gradients.",
             "Check clock rates, power, temperature, ECC errors and other processes there; replace the node if that "
             "does not help.",
@@ -128,7 +128,7 @@ def data_length(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "data-length",
         "Balance the sequences over the micro-batches",
-        words.sentences(
+        sentences(
             f"Micro-batches differ{spread} on all ranks alike, forwards and backwards{longest}.",
             "Form micro-batches, and the shares of the replicas, of equal sums of squared sequence lengths.",
         ),
@@ -162,7 +162,7 @@ def garbage_collection(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "garbage-collection",
         "Collect garbage every so many steps, on all ranks together",
-        words.sentences(
+        sentences(
             f"{words.counted(pauses.count, 'forward')} pause{'s' if pauses.count == 1 else ''} and no backwards"
             f"{longest}: what stops Python does that, as forwards are launched from there.",
             "Switch automatic collection off (gc.disable) and call gc.collect every N steps on all ranks at once.",
@@ -188,7 +188,7 @@ def uneven_actions(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "uneven-actions",
         "Find out why equal actions take unequal times",
-        words.sentences(
+        sentences(
             f"Actions vary from one micro-batch to the next without a pattern{beside}; jitter as a whole costs "
             f"{context.costs('jitter')}.",
             "Lock the clock rates for a trial, look for other work on GPUs and links, and balance the experts.",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from bubblescope.advice import words
-from bubblescope.advice.context import Basis, Context, gained, proposal
+from bubblescope.advice.context import Basis, Context, gained, proposal, sentences
 from bubblescope.advice.uneven import NOTED, paused
 from bubblescope.advice.whole import MUCH, spent
+from bubblescope.model import writing as words
 from bubblescope.model.changes import Changes, Trouble
 from bubblescope.model.report import Proposal
 
@@ -35,9 +35,9 @@ def p2p(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "p2p",
         "Overlap the transfers between stages with compute",
-        words.sentences(
+        sentences(
             f"Ranks wait while bytes move: transfers cost {context.costs('p2p')}"
-            + (f"; {words.listed(saved)}." if saved else "."),
+            + (f"; {words.enumerate_words(saved)}." if saved else "."),
             "Post receives early and let no send hold its rank (overlap_p2p_comm), run more forwards ahead "
             "(eager-1f1b), or hold virtual stages, whose messages hide behind other chunks.",
         ),
@@ -65,7 +65,7 @@ def slow_link(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "slow-link",
         f"Look at the link from rank {slow[0].source} to rank {slow[0].target}: it is slower than its peers",
-        words.sentences(
+        sentences(
             f"Messages take longer than elsewhere from rank {', '.join(named)}{more}"
             + (f"; if no transfer took any time, {saved} would go." if saved else "."),
             "See whether these ranks are on one node, which network card they use and what else does; lay stages so "
@@ -94,7 +94,7 @@ def host_bound(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "host-bound",
         "Launch work earlier: GPUs wait for their hosts",
-        words.sentences(
+        sentences(
             f"Inputs are there and nothing is launched: that costs {context.costs('host')}, and most on rank "
             f"{idle.rank}, {words.percent(idle.host_ns / max(idle.window_ns, 1))} of its window.{unseen}",
             "Use CUDA graphs or torch.compile, fewer and larger kernels, larger micro-batches, more loader workers, "
@@ -122,7 +122,7 @@ def recompute(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "recompute",
         "Recompute less, where memory allows",
-        words.sentences(
+        sentences(
             f"Backwards take {words.ratio(median(ratios))} times their forwards, where 2 is usual: they seem to run "
             "these again.",
             "Recompute single operations (attention) instead of layers, and none on late stages: of 1f1b rank r "
@@ -150,7 +150,7 @@ def exposed_dp(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "exposed-dp",
         "Hide the reduction of gradients behind backwards",
-        words.sentences(
+        sentences(
             f"Data-parallel communication takes {words.duration(dp)} of a step in which nothing else runs, "
             f"{words.percent(dp / parts.step)}.",
             "Overlap it with backwards (overlap_grad_reduce) and forwards (overlap_param_gather), in buckets a chunk "
@@ -177,7 +177,7 @@ def exposed_tp(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "exposed-tp",
         "Hide the collectives inside stages behind compute",
-        words.sentences(
+        sentences(
             f"Tensor-, context- or expert-parallel communication takes {words.duration(exposed)} of a step in which "
             f"nothing else runs: {words.percent(exposed / parts.step)} of it, and {words.percent(exposed / useful)} of "
             "what counts as useful.",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bubblescope.advice import words
-from bubblescope.advice.context import Basis, Context, proposal
+from bubblescope.advice.context import Basis, Context, proposal, sentences
+from bubblescope.model import writing as words
 from bubblescope.model.report import Proposal, Rank, Report
 
 __all__ = ["MUCH", "Overhead", "Spent", "not_the_bubble", "spent"]
@@ -134,7 +134,7 @@ def not_the_bubble(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "not-the-bubble",
         f"{opening}: {words.percent(blamed.ns / parts.step)} of a step is {blamed.name}",
-        words.sentences(f"A step of {words.duration(parts.step)} is {_parts(parts, piped)}.", blamed.remedy),
+        sentences(f"A step of {words.duration(parts.step)} is {_parts(parts, piped)}.", blamed.remedy),
         None,
         Basis(
             formula="each part over the whole step, means over the ranks of the slowest pipeline",
@@ -147,4 +147,4 @@ def not_the_bubble(context: Context) -> Iterator[Proposal]:
 def _parts(parts: Spent, piped: bool) -> str:
     rows = [("compute", parts.compute), *([("bubble", parts.bubble)] if piped else [])]
     rows += [(overhead.name, overhead.ns) for overhead in parts.overheads if overhead.ns >= 0.01 * parts.step]
-    return words.listed([f"{words.percent(ns / parts.step)} {name}" for name, ns in rows])
+    return words.enumerate_words([f"{words.percent(ns / parts.step)} {name}" for name, ns in rows])

@@ -54,7 +54,7 @@ def test_slow_ranks_are_named():
     """All that share the place, and by how much."""
     told = said(straggler, with_imbalance(quiet(), stragglers=(SLOW,)), Fake({"without=straggler": 0.04}))
     assert (told.code, told.gain) == ("straggler", 0.04)
-    assert told.title == "Look after ranks 4 and 5, which are slower than the replicas of the same stage"
+    assert told.title == "Look after ranks 4-5, which are slower than the replicas of the same stage"
     assert told.detail.startswith("Ranks 4 and 5 take 1.31 times as long in every step, and all replicas wait")
 
 
