@@ -55,7 +55,7 @@ def test_slow_ranks_are_named():
     told = said(straggler, with_imbalance(quiet(), stragglers=(SLOW,)), Fake({"without=straggler": 0.04}))
     assert (told.code, told.gain) == ("straggler", 0.04)
     assert told.title == "Look after ranks 4-5, which are slower than the replicas of the same stage"
-    assert told.detail.startswith("Ranks 4 and 5 take 1.31 times as long in every step, and all replicas wait")
+    assert told.detail.startswith("Ranks 4-5 take 1.31 times as long in every step, and all replicas wait")
 
 
 def test_no_slow_rank_no_advice():
