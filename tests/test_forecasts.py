@@ -149,7 +149,6 @@ def test_layers_move_to_where_they_make_stages_equal(tmp_path):
         ("layers=9+9+9", (8, 8, 8, 8), "there are 4 stages"),
         ("layers=9+9+9+9", (8, 8, 8, 8), "the model has 32 layers"),
         ("v=2", (1, 1, 1, 1), "4 layers cannot be spread over 8 stages"),
-        ("schedule=nothing", None, "no schedule is called"),
         ("schedule=pipedream", None, "steps of pipedream overlap"),
         ("schedule=interleaved-1f1b,v=1", None, "interleaved-1f1b needs at least 2 chunks"),
         ("microbatch=3", None, "8 micro-batches cannot be cut into ones 3 times as large"),

@@ -83,7 +83,7 @@ class Measured:
         """By how much a position takes longer for a stage than the common profile says; 1 where it is not known."""
         own, common = self.profiles.own[self.pipeline], self.profiles.common
         place = position, stage, kind
-        return own[place] / common[place] if common.get(place) else 1.0
+        return own[place] / common[place] if place in own and common.get(place) else 1.0
 
     @cached_property
     def before(self) -> dict[Action, Action | None]:
