@@ -146,6 +146,7 @@ def test_layers_move_to_where_they_make_stages_equal(tmp_path):
     ("change", "layers", "problem"),
     [
         ("layers=best", None, "the traces show no layers"),
+        ("layers=best,without=imbalance", (8, 8, 8, 8), "without=imbalance makes all stages equal"),
         ("layers=9+9+9", (8, 8, 8, 8), "there are 4 stages"),
         ("layers=9+9+9+9", (8, 8, 8, 8), "the model has 32 layers"),
         ("v=2", (1, 1, 1, 1), "4 layers cannot be spread over 8 stages"),

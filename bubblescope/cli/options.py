@@ -184,6 +184,7 @@ def _stating(function: Callable[..., Any], *more: Callable[[Any], Any]) -> Calla
             labels=tuple(map(LabelRule.parse, labels)),
             **{name: given.pop(name) for name in (*_STATED, *_EXPLAINED) if name in given},
         )
+        options.check_use()
         return function(options=options, **given)
 
     jobs = _option(

@@ -147,6 +147,10 @@ class Forecaster:
 
     def _layers(self, changes: Changes, to: Target) -> Counts | None:
         """How many layers each stage has then; None where they stay where they are, or nothing is known of them."""
+        if "imbalance" in changes.without:  # then stages are equal, whatever their layers
+            if changes.layers is not None:
+                raise UsageError("without=imbalance makes all stages equal: no layers need to move")
+            return None
         if self.model is None:
             if changes.layers is not None:
                 raise UsageError("the traces show no layers; state how many each stage has: --layers")

@@ -129,7 +129,30 @@ class Options:
         ):
             value = getattr(self, name)
             if value is not None and not least <= value <= most:  # no comparison holds for what is no number
-                option = name.replace("_", "-")
+                span = f"{_number(least)} to {_number(most)}"
                 raise UsageError(
-                    f"--{option} must be from {least:g} to {most:g}, found {value:g}", hint=f"for example {example}"
+                    f"{_option(name)} must be from {span}, found {_number(value)}", hint=f"for example {example}"
                 )
+
+    def check_use(self) -> None:
+        """Raise UsageError where a number is stated that tells nothing for want of another one."""
+        for name, needed in _NEEDED.items():
+            lacking = [_option(other) for other in needed if getattr(self, other) is None]
+            if getattr(self, name) is not None and lacking:
+                raise UsageError(f"{_option(name)} tells nothing without {' and '.join(lacking)}")
+
+
+_NEEDED = {
+    "sequence_length": ("batch_size",),
+    "flops_per_token": ("batch_size", "sequence_length"),
+    "recompute": ("batch_size", "sequence_length", "flops_per_token"),
+}
+"""What a number of a model is of no use without: MFU counts the FLOPs of a step's tokens."""
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"

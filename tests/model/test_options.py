@@ -146,3 +146,27 @@ def test_what_no_run_can_be_of(name, good, bad):
     with pytest.raises(UsageError, match=f"^--{name.replace('_', '-')} must be from .* to .*, found") as caught:
         Options(**{name: bad})
     assert caught.value.hint.startswith("for example ")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"sequence_length": 1024}, "--sequence-length tells nothing without --batch-size"),
+        ({"flops_per_token": 6e9}, "--flops-per-token tells nothing without --batch-size and --sequence-length"),
+        (
+            {"batch_size": 8, "sequence_length": 1024, "recompute": 1},
+            "--recompute tells nothing without --flops-per-token",
+        ),
+    ],
+)
+def test_numbers_that_tell_nothing_are_pointed_out(given, said):
+    """Which number is missing."""
+    with pytest.raises(UsageError, match=f"^{said}$"):
+        Options(**given).check_use()
+
+
+def test_numbers_that_tell_something_are_welcome():
+    """A batch alone gives samples a second; a peak may stand in a file for all runs."""
+    Options().check_use()
+    Options(batch_size=8, peak_flops=1e15).check_use()
+    Options(batch_size=8, sequence_length=1024, flops_per_token=6e9, recompute=1).check_use()
