@@ -144,11 +144,14 @@ def test_numbers_of_the_text_are_true():
 def test_python_of_the_readme_runs():
     """The example runs in a fresh interpreter, twice, and its comments are true."""
     example = re.findall(r"```python\n(import bubblescope\n.*?)```", README.read_text("utf-8"), re.DOTALL)[0]
-    measured, schedule = re.findall(r"a\.report\.\S+  # (\S+)", example)
-    code = f"{example}\n{example}\nprint(a.report.bubble.measured, a.report.schedule.name, list(a.ranks['rank']))"
+    measured, schedule, first = re.findall(r"a\.report\.\S+  # (\S+)", example)
+    code = (
+        f"{example}\n{example}\n"
+        "print(a.report.bubble.measured, a.report.schedule.name, a.report.findings[0].code, list(a.ranks['rank']))"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert float(done.stdout.split()[0]) == pytest.approx(float(measured), abs=5e-4)
-    assert done.stdout.endswith(f" {json.loads(schedule)} [0, 1, 2, 3]\n")
+    assert done.stdout.endswith(f" {json.loads(schedule)} {json.loads(first)} [0, 1, 2, 3]\n")
 
 
 def test_what_if_of_the_readme_runs():
