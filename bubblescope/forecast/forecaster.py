@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import fmean, median
+from statistics import fmean
 from typing import TypeVar
 
 import numpy as np
@@ -203,8 +203,6 @@ class Forecaster:
         rest = self._rest
         if "dp" in changes.without:
             rest = {number: max(min(ns, 0.0), ns - self._exposed[number]) for number, ns in rest.items()}
-        if changes.even:
-            rest = dict.fromkeys(rest, median(rest.values()))
         return {number: max(one.window for one in ones) + rest[number] for number, ones in by_step.items()}
 
     @cached_property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from bubblescope.analysis.step_times import step_times
 from bubblescope.analysis.study import study
 from bubblescope.model.job import Job
@@ -31,7 +33,7 @@ def test_ranks_that_begin_late_make_no_step_longer():
     """Every rank's steps are 100 apart, though the second rank begins and ends each 10 later."""
     pipeline = [rank(0, again(RANK_0, 3), steps=[(k, 100 * k, 100 * k + 100) for k in range(3)])]
     pipeline += [rank(1, again(RANK_1, 3), steps=[(k, 100 * k + 10, 100 * k + 110) for k in range(3)])]
-    assert times(job(*pipeline)) == {1: 100, 2: 110}
+    assert times(job(*pipeline)) == {1: 100, 2: 100}
 
 
 def skewed(of: Job, method: str = "recorded") -> Job:
@@ -58,10 +60,20 @@ def test_steps_that_begin_their_clocks_anew_last_as_long_as_they_were_recorded()
     assert times(dataclasses.replace(of, timelines=anew)) == {1: 90, 2: 90}
 
 
-def test_clocks_that_cannot_be_compared_leave_the_longest_rank():
-    """A single step of two ranks, 7000 apart by clocks that nothing ties, lasts 100 and no 7100."""
-    assert times(skewed(one_f_one_b(), "none")) == {0: 100}
-    assert times(skewed(one_f_one_b())) == {0: 7100}
+@pytest.mark.parametrize("method", ["recorded", "none"])
+def test_a_step_by_itself_lasts_as_on_its_longest_rank(method):
+    """A single step of two ranks, 7000 apart by their clocks, lasts 100 and no 7100."""
+    assert times(skewed(one_f_one_b(), method)) == {0: 100}
+
+
+def test_steps_picked_out_of_a_longer_run_last_by_themselves():
+    """Of six only two follow each other, 500 apart: that is no reason to count one of them otherwise."""
+    numbers = (1, 2, 10, 20, 30, 40)
+    rows = [
+        row for k in range(6) for row in (("0F0", 500 * k, 500 * k + 30, k), ("0B0", 500 * k + 30, 500 * k + 90, k))
+    ]
+    marked = [(number, 500 * k, 500 * k + 90) for k, number in enumerate(numbers)]
+    assert times(job(rank(0, rows, steps=marked))) == dict.fromkeys(numbers[1:], 90)
 
 
 def test_a_step_that_is_not_used_has_no_time():
