@@ -14,7 +14,6 @@ from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
 
-from bubblescope._version import __version__
 from bubblescope.advice.advise import advise
 from bubblescope.align.communicators import ranked
 from bubblescope.align.places import placed
@@ -29,7 +28,7 @@ from bubblescope.model.analysis import Analysis
 from bubblescope.model.changes import Changes
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
-from bubblescope.model.report import Report, Tool
+from bubblescope.model.report import Report
 from bubblescope.model.slices import RankSlices
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import RankTrace
@@ -112,15 +111,19 @@ def whatif(
         InputError, UsageError: as `analyze` does.
     """
     _known(options.schedule, *(each.schedule for each in changes))
-    forecaster = Forecaster.of(study(load(traces, options, progress), options), options)
+    found = study(load(traces, options, progress), options)
+    forecaster = Forecaster.of(found, options)
     if forecaster.error > LIMIT and not anyway:
         raise UndecidedError(
             f"the replay of the unmodified run misses it by {100 * forecaster.error:.1f}% of a step, "
             f"more than {100 * LIMIT:.0f}%: a forecast from it would be a guess",
             hint="--anyway makes it all the same; bubblescope analyze tells what the causes leave over",
         )
+    report = assemble(found, options)
     return WhatIf(
-        tool=Tool(name="bubblescope", version=__version__),
+        tool=report.tool,
+        quality=report.quality,
+        trusted=report.bubble.trusted,
         measured=forecaster.measured,
         replayed=forecaster.replayed,
         error=forecaster.error,

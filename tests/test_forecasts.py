@@ -162,3 +162,12 @@ def test_what_cannot_be_is_said(tmp_path, change, layers, problem):
     told = engine.whatif([tmp_path], [Changes.parse(change)], Options(jobs=1, layers=layers, tp=1)).forecasts[0]
     assert told.run is None
     assert told.problem.startswith(problem)
+
+
+@pytest.mark.parametrize("skew_ns", [(), (20_000_000, 0)])
+def test_data_are_trusted_as_by_analyze(skew_ns, tmp_path):
+    """What it says of them goes with the forecasts, whether clocks agree or are 20 ms apart."""
+    write(Job(compress=False, kernels=2, p=2, m=4, steps=2, p2p_ns=200_000, skew_ns=skew_ns), tmp_path)
+    report, found = engine.analyze(tmp_path).report, whatif(tmp_path, "m=8", anyway=True)
+    assert (found.quality, found.trusted) == (report.quality, report.bubble.trusted)
+    assert found.trusted is not bool(skew_ns)

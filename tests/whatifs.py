@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bubblescope.model.report import Tool
+from bubblescope.model.report import Quality, Tool
+from bubblescope.model.trace import Finding
 from bubblescope.model.whatif import Forecast, Memory, Run, WhatIf
 
 MS = 1_000_000
@@ -90,10 +91,19 @@ IMPOSSIBLE = Forecast(
 )
 
 
+SOUND = Quality(verdict="ok", findings=(Finding(code="exported", severity="info", message="r0.nsys-rep was exported"),))
+CLOCKS = "nothing that was recorded ties the clocks of the hosts together"
+UNSURE = Quality(
+    verdict="degraded", findings=(*SOUND.findings, Finding(code="clock-uncertain", severity="warning", message=CLOCKS))
+)
+
+
 def whatif(*forecasts: Forecast, replayed: Run = REPLAYED) -> WhatIf:
     """Forecasts of the run."""
     return WhatIf(
         tool=Tool(name="bubblescope", version="0.1.0"),
+        quality=SOUND,
+        trusted=True,
         measured=MEASURED,
         replayed=replayed,
         error=abs(replayed.step_ns / MEASURED.step_ns - 1),
@@ -120,10 +130,17 @@ def far_off() -> WhatIf:
     return replace(found, measured=measured, replayed=replayed)
 
 
+def degraded() -> WhatIf:
+    """A run whose data contradict themselves."""
+    return replace(whatif(INTERLEAVED), quality=UNSURE, trusted=False)
+
+
 def hostile() -> WhatIf:
     """Every text that could come from a file tries to break out."""
     bad = replace(ZERO_BUBBLE, title=HOSTILE, assumptions=(HOSTILE, "=HYPERLINK(1)"))
-    return whatif(bad, replace(MORE, title="=1+1"), replace(IMPOSSIBLE, problem=HOSTILE))
+    found = whatif(bad, replace(MORE, title="=1+1"), replace(IMPOSSIBLE, problem=HOSTILE))
+    said = Finding(code="skipped", severity="warning", input=HOSTILE, message=HOSTILE)
+    return replace(found, quality=replace(SOUND, findings=(said,)))
 
 
-SAMPLES = {"usual": usual, "alone": alone, "far-off": far_off, "hostile": hostile}
+SAMPLES = {"usual": usual, "alone": alone, "far-off": far_off, "degraded": degraded, "hostile": hostile}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bubblescope.model.report import Tool
+from bubblescope.model.report import Quality, Tool
 
 __all__ = ["Forecast", "Memory", "Run", "WhatIf"]
 
@@ -75,11 +75,14 @@ class WhatIf:
     """All forecasts of a run, in the order asked for.
 
     `error` is by how much the replay of the unmodified run misses the measured one: a share of the steps or of the
-    windows, whichever is more.
+    windows, whichever is more. `quality` and `trusted` are the report's `quality` and `bubble.trusted`, for forecasts
+    rest on the same data.
     """
 
     schema: Literal["bubblescope.whatif/1"] = "bubblescope.whatif/1"
     tool: Tool
+    quality: Quality
+    trusted: bool
     measured: Run
     replayed: Run
     error: float

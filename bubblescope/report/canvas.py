@@ -13,7 +13,7 @@ from rich.text import Text
 from bubblescope.report.facts import Fact
 from bubblescope.report.table import Table
 
-__all__ = ["PLAIN_WIDTH", "alphabet", "plain", "print_facts", "print_table"]
+__all__ = ["PLAIN_WIDTH", "alphabet", "plain", "print_facts", "print_list", "print_table"]
 
 PLAIN_WIDTH = 100
 
@@ -58,3 +58,13 @@ def print_table(table: Table, console: Console) -> None:
     console.print(Padding(grid, (0, 0, 0, 2)))
     if table.more:
         console.print(Text(f"  {table.more}", style="dim"))
+
+
+def print_list(title: str, lines: tuple[str, ...], colour: str, console: Console) -> None:
+    """Print lines under their title, after an empty line; nothing where there are none."""
+    if not lines:
+        return
+    console.print()
+    console.print(Text(title, style=f"bold {colour}"))
+    for line in lines:
+        console.print(Padding(Text(line), (0, 0, 0, 2)))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from bubblescope.model.report import Bubble, Link, Proposal, Report
-from bubblescope.model.trace import Finding
-from bubblescope.report import speed, uneven
+from bubblescope.report import doubts, speed, uneven
 from bubblescope.report import wording as words
 
 __all__ = ["Fact", "facts", "findings", "warnings"]
@@ -33,7 +30,6 @@ SOURCES = {
     "rank order, assumed": "assumed: ranks in their order",
 }
 _MOST_FINDINGS = 3
-_MOST_WARNINGS = 5
 _MOST_LINKS = 2
 _READING = (
     "What is broken first, then the design. Gains are upper bounds, one change at a time, and do not add; "
@@ -232,26 +228,15 @@ def _reading(proposals: tuple[Proposal, ...]) -> list[str]:
 
 
 def warnings(report: Report) -> tuple[str, ...]:
-    """What is wrong with the data, one line a kind of trouble, the worst first."""
-    serious = [finding for finding in report.quality.findings if finding.severity != "info"]
-    counts = Counter(finding.code for finding in serious)
-    firsts = {finding.code: finding for finding in reversed(serious)}
-    ordered = sorted(counts, key=lambda code: (firsts[code].severity != "error", list(counts).index(code)))
-    lines = [_warning(firsts[code], counts[code]) for code in ordered[:_MOST_WARNINGS]]
-    hidden = len(ordered) - len(lines)
-    return (*_untrusted(report), *lines, *([f"… and {hidden} more kinds, see --json"] if hidden else []))
-
-
-def _warning(finding: Finding, count: int) -> str:
-    where = "" if finding.input is None else f"{finding.input}: "
-    more = "" if count == 1 else f" (and {count - 1} more like it)"
-    return f"{finding.code}: {where}{finding.message}{more}"
+    """Whether the numbers can be believed, and what is wrong with the data."""
+    return (*_untrusted(report), *doubts.warnings(report.quality))
 
 
 def _untrusted(report: Report) -> list[str]:
-    if report.quality.verdict == "unusable":
+    state = doubts.state(report.quality, trusted=report.bubble.trusted)
+    if state == "unusable":
         return ["The data are unusable."]
-    if report.quality.verdict == "degraded" and not report.bubble.trusted:
+    if state:
         return ["The data are degraded: do not rely on these numbers."]
     if report.bubble.causes and abs(report.bubble.causes[-1].share) > _UNEXPLAINED:
         return ["The causes leave more than 5% of the window unexplained: do not rely on them."]

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from bubblescope.model.changes import Changes
 from bubblescope.model.whatif import Forecast, Run, WhatIf
+from bubblescope.report import doubts
 from bubblescope.report import wording as words
 from bubblescope.report.facts import Fact
 from bubblescope.report.pages import Page
@@ -25,11 +26,12 @@ def page(found: WhatIf) -> Page:
     """The page of what-ifs, the forecast that saves the most first."""
     shown = _Shown(found)
     sentence = _sentence(shown)
-    far = found.error > WORST_ERROR
+    doubt = _doubt(found)
     return Page(
-        headline=_distrust(found.error) if far else sentence,
-        intro=sentence if far else "",
+        headline=doubt or sentence,
+        intro=sentence if doubt else "",
         facts=_facts(found),
+        warnings=doubts.warnings(found.quality),
         tables=tuple(table for table in (_forecasts(shown), _impossible(shown), _assumptions(shown)) if table.rows),
     )
 
@@ -83,8 +85,17 @@ def _differs(data: float) -> bool:
     return abs(data - 1) > _SAME_DATA
 
 
-def _distrust(error: float) -> str:
-    return f"Do not rely on these forecasts: the replay of the unmodified run is {words.percent(error)} off."
+def _doubt(found: WhatIf) -> str:
+    """Why not to rely on the forecasts; empty where nothing speaks against it."""
+    reasons = []
+    state = doubts.state(found.quality, trusted=found.trusted)
+    if state:
+        reasons.append(f"the data are {state}")
+    elif not found.trusted:
+        reasons.append("the causes of the bubble leave more than 5% of the pipeline window unexplained")
+    if found.error > WORST_ERROR:
+        reasons.append(f"the replay of the unmodified run is {words.percent(found.error)} off")
+    return f"Do not rely on these forecasts: {words.enumerate_words(reasons)}." if reasons else ""
 
 
 def _sentence(shown: _Shown) -> str:

@@ -9,7 +9,7 @@ from bubblescope.model.report import Report
 from bubblescope.report.summary import Summary, summarise
 from bubblescope.report.table import Table
 
-__all__ = ["escape", "markdown_table", "render"]
+__all__ = ["escape", "line", "markdown_table", "render"]
 
 # What starts a construct anywhere in a line. `$` is GitHub's mathematics.
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~$])")
@@ -28,7 +28,7 @@ def escape(text: str) -> str:
     return re.sub(r"\s*[\r\n]+\s*", " ", text)
 
 
-def _line(text: str) -> str:
+def line(text: str) -> str:
     """An escaped text that stands at the beginning of a line or an item."""
     return _LEADING.sub(lambda match: f"{match[1]}{_BREAKER}{match[2]}", text)
 
@@ -44,9 +44,9 @@ def _blocks(summary: Summary) -> list[str]:
     blocks.append("\n".join(f"- {name}: {text}" for name, text in summary.facts))
     blocks += [_folded(table) if table.detail else markdown_table(table) for table in summary.tables]
     if summary.findings:
-        blocks += ["**What would help**", "\n".join(f"- {_line(text)}" for text in summary.findings)]
+        blocks += ["**What would help**", "\n".join(f"- {line(text)}" for text in summary.findings)]
     if summary.warnings:
-        blocks += ["**Warnings**", "\n".join(f"- {_line(text)}" for text in summary.warnings)]
+        blocks += ["**Warnings**", "\n".join(f"- {line(text)}" for text in summary.warnings)]
     return blocks
 
 

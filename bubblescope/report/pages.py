@@ -10,7 +10,7 @@ from rich.text import Text
 
 from bubblescope.report import canvas, gantt
 from bubblescope.report.facts import Fact
-from bubblescope.report.markdown import escape, markdown_table
+from bubblescope.report.markdown import escape, line, markdown_table
 from bubblescope.report.table import Table
 from bubblescope.report.wording import visible
 
@@ -24,6 +24,7 @@ class Page:
     headline: str
     intro: str = ""
     facts: tuple[Fact, ...] = ()
+    warnings: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     caption: str = ""
     lanes: tuple[gantt.Lane, ...] = ()
@@ -37,6 +38,7 @@ class Page:
             headline=change(self.headline),
             intro=change(self.intro),
             facts=tuple((change(name), change(text)) for name, text in self.facts),
+            warnings=tuple(map(change, self.warnings)),
             tables=tuple(table.map(change) for table in self.tables),
             caption=change(self.caption),
             legend=change(self.legend),
@@ -54,6 +56,7 @@ def draw(page: Page, console: Console) -> None:
     if page.facts:
         console.print()
         canvas.print_facts(page.facts, console)
+    canvas.print_list("Warnings", page.warnings, "yellow", console)
     for table in page.tables:
         console.print()
         canvas.print_table(table, console)
@@ -87,10 +90,12 @@ def markdown(page: Page) -> bytes:
     page = page.map(visible)
     safe = page.map(escape)
     blocks = [f"### {safe.headline}", safe.intro, "\n".join(f"- {name}: {text}" for name, text in safe.facts)]
+    if safe.warnings:
+        blocks += ["**Warnings**", "\n".join(f"- {line(text)}" for text in safe.warnings)]
     blocks += [markdown_table(table) for table in safe.tables]
     picture = gantt.draw(page.lanes, canvas.PLAIN_WIDTH)
     if picture.lines:
-        lines = "\n".join(line.plain.rstrip() for line in picture.lines)
+        lines = "\n".join(drawn.plain.rstrip() for drawn in picture.lines)
         blocks += [f"**{safe.caption}**", f"```text\n{lines}\n```", safe.legend]
     blocks += [*map(escape, picture.notes), *safe.notes]
     return ("\n\n".join(filter(None, blocks)) + "\n").encode()

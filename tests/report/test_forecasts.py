@@ -126,6 +126,40 @@ def test_a_replay_that_misses_by_over_5_percent_is_told_first(step_ns, trusted):
     assert ("more than 5%" in dict(told.facts)["Replay"]) is not trusted
 
 
+@pytest.mark.parametrize(
+    ("verdict", "trusted", "said"),
+    [
+        ("ok", True, "Up to 12.2%"),
+        ("degraded", True, "Up to 12.2%"),
+        ("degraded", False, "Do not rely on these forecasts: the data are degraded."),
+        ("unusable", True, "Do not rely on these forecasts: the data are unusable."),
+        ("ok", False, "Do not rely on these forecasts: the causes of the bubble leave more than 5% of the pipeline"),
+    ],
+)
+def test_data_that_carry_no_forecast_are_told_first(verdict, trusted, said):
+    """As analyze tells it of its own numbers; single findings may leave them untouched."""
+    quality = replace(whatifs.UNSURE, verdict=verdict)
+    assert forecasts.page(replace(whatifs.alone(), quality=quality, trusted=trusted)).headline.startswith(said)
+
+
+def test_all_that_speaks_against_forecasts_is_said():
+    """In one sentence."""
+    found = replace(whatifs.far_off(), quality=whatifs.UNSURE, trusted=False)
+    assert forecasts.page(found).headline == (
+        "Do not rely on these forecasts: the data are degraded and the replay of the unmodified run is 8.4% off."
+    )
+
+
+def test_warnings_stand_before_the_forecasts():
+    """Those of analyze, whether the data are degraded by them or not; what is no warning is not said."""
+    found = replace(whatifs.alone(), quality=replace(whatifs.UNSURE, verdict="ok"))
+    assert forecasts.page(found).warnings == (f"clock-uncertain: {whatifs.CLOCKS}",)
+    for suffix in ("txt", "md"):
+        text = RENDERERS[suffix](found).decode()
+        assert text.index("Warnings") < text.index(whatifs.CLOCKS) < text.index("Forecasts")
+    assert "Warnings" not in RENDERERS["txt"](whatifs.alone()).decode()
+
+
 def test_the_best_comes_first_and_stands_out():
     """Those of equal gain stay in the order asked for, behind the run as it was measured."""
     other = replace(ZERO_BUBBLE, change="schedule=zb-1p")

@@ -50,6 +50,6 @@ def test_every_row_has_the_columns_of_its_header(report):
 def test_text_at_the_start_of_an_item_starts_nothing():
     """A finding that begins like a list or a heading is a sentence."""
     for text in ("- a", "1. a", "# a", "+ a"):
-        tokens = parse("- " + markdown._line(markdown.escape(text)))
+        tokens = parse("- " + markdown.line(markdown.escape(text)))
         assert [token.type for token in tokens].count("list_item_open") == 1
         assert not any(token.type == "heading_open" for token in tokens)

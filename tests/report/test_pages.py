@@ -15,6 +15,7 @@ PAGE = Page(
     headline="a|b <script> \x1b[31m",
     intro="p*q",
     facts=(("File", "_x_*.csv"),),
+    warnings=("- [x]",),
     tables=(Table(title="T", denominator="of [y]", align="lr", headers=("a", "b"), rows=(("–", "1|2"),)),),  # noqa: RUF001
     caption="Picture",
     lanes=(Lane("rank 0", (Bar("F0", 0, 1),)),),
@@ -26,7 +27,8 @@ PAGE = Page(
 def test_names_are_shown_as_they_are():
     """Markup of the terminal library stays text, and what commands a terminal becomes an escape."""
     assert pages.plain(PAGE).decode() == (
-        "a|b <script> \\x1b[31m\n\np*q\n\nFile  _x_*.csv\n\nT  of [y]\n  a    b\n  –  1|2\n\n"  # noqa: RUF001
+        "a|b <script> \\x1b[31m\n\np*q\n\nFile  _x_*.csv\n\nWarnings\n  - [x]\n\n"
+        "T  of [y]\n  a    b\n  –  1|2\n\n"  # noqa: RUF001
         "Picture\ntime    0\nrank 0 |F0  |\nF forward\n\ncafé …\n"
     )
 
@@ -34,7 +36,9 @@ def test_names_are_shown_as_they_are():
 def test_markdown_escapes_names():
     """No name becomes a construct of Markdown or HTML, and the picture is a block of text."""
     assert pages.markdown(PAGE).decode() == (
-        "### a\\|b &lt;script&gt; \\\\x1b\\[31m\n\np\\*q\n\n- File: \\_x\\_\\*.csv\n\n**T**: of \\[y\\]\n\n"
+        "### a\\|b &lt;script&gt; \\\\x1b\\[31m\n\np\\*q\n\n- File: \\_x\\_\\*.csv\n\n"
+        "**Warnings**\n\n- &#8203;- \\[x\\]\n\n"
+        "**T**: of \\[y\\]\n\n"
         "| a | b |\n| :--- | ---: |\n| – | 1\\|2 |\n\n"  # noqa: RUF001
         "**Picture**\n\n```text\ntime    0\nrank 0 |F0  |\n```\n\nF forward\n\ncafé …\n"
     )

@@ -19,6 +19,7 @@ from bubblescope.report.json import schema
 from bubblescope.report.whatif_pages import FORECASTS, WHATIF
 from tests import whatifs
 from tests.report.test_explained import UNITS, computed, leaves, plain, stated
+from tests.report.test_explained import places as of_report
 from tests.test_docs import PAGES, anchors, section
 
 DOCUMENT = PAGES["docs/whatif.md"]
@@ -26,6 +27,9 @@ UNEXPLAINED = (
     r".*run\.(pp|tp|virtual|microbatches)|.*run\.schedule|forecasts\[\]\.(change|title|problem)|tool\..*|schema"
 )
 """What was asked for, and the shape of a run, which is the user's own choice."""
+
+OF_REPORT = r"trusted|quality\..*"
+"""What the report holds as well, whose pages explain it."""
 
 
 def each(entries):
@@ -43,9 +47,15 @@ def places() -> set[str]:
 def test_every_key_has_a_page_or_a_reason():
     """A new one needs an `Entry` with its key, or a word in UNEXPLAINED; none is made up."""
     keys = [key for entry in WHATIF for key in entry.keys]
-    left = {path for path in places() if not re.fullmatch(UNEXPLAINED, path)}
+    left = {path for path in places() if not re.fullmatch(f"{UNEXPLAINED}|{OF_REPORT}", path)}
     assert {path.removesuffix("[]") for path in left} == set(keys)
     assert len(keys) == len(set(keys))
+
+
+def test_keys_of_the_report_are_explained_there():
+    """Under the same name."""
+    assert explain("trusted") == explain("bubble.trusted")
+    assert {path for path in places() if re.fullmatch(OF_REPORT, path)} - {"trusted"} <= set(of_report(numeric=False))
 
 
 @pytest.mark.parametrize("run", ["measured", "replayed", "forecasts[].run"])

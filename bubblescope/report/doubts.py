@@ -1,0 +1,41 @@
+"""What to know before believing numbers: whether the data carry them, and what is wrong with the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from bubblescope.model.report import Quality
+from bubblescope.model.trace import Finding
+
+__all__ = ["state", "warnings"]
+
+_MOST = 5
+
+
+def state(quality: Quality, *, trusted: bool) -> str:
+    """`unusable` or `degraded` where the data do not carry the numbers, else empty.
+
+    Args:
+        quality: verdict and findings of a report.
+        trusted: whether its bubble stands; single findings may leave it untouched.
+    """
+    if quality.verdict == "unusable" or (quality.verdict == "degraded" and not trusted):
+        return quality.verdict
+    return ""
+
+
+def warnings(quality: Quality) -> tuple[str, ...]:
+    """What is wrong with the data, one line a kind of trouble, the worst first."""
+    serious = [finding for finding in quality.findings if finding.severity != "info"]
+    counts = Counter(finding.code for finding in serious)
+    firsts = {finding.code: finding for finding in reversed(serious)}
+    ordered = sorted(counts, key=lambda code: (firsts[code].severity != "error", list(counts).index(code)))
+    lines = [_warning(firsts[code], counts[code]) for code in ordered[:_MOST]]
+    hidden = len(ordered) - len(lines)
+    return (*lines, *([f"… and {hidden} more kinds, see --json"] if hidden else []))
+
+
+def _warning(finding: Finding, count: int) -> str:
+    where = "" if finding.input is None else f"{finding.input}: "
+    more = "" if count == 1 else f" (and {count - 1} more like it)"
+    return f"{finding.code}: {where}{finding.message}{more}"
