@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bubblescope.forecast.target import Target
 from bubblescope.model.actions import Kind
-from bubblescope.model.changes import Changes
+from bubblescope.model.changes import Changes, factor
 
 __all__ = ["assumptions", "title"]
 
@@ -32,7 +32,7 @@ def _parts(changes: Changes, now: Target, to: Target) -> Iterator[str]:
     if to.layers is not None:
         yield f"layers {' + '.join(map(str, to.layers))}"
     if changes.p2p is not None:
-        yield "free transfers" if changes.p2p == 0 else f"transfers {changes.p2p:g} times as long"
+        yield "free transfers" if changes.p2p == 0 else f"transfers {factor(changes.p2p)} times as long"
     if changes.overlap:
         yield "transfers beside the work"
     if changes.even:
@@ -51,7 +51,7 @@ def _structure(changes: Changes, now: Target, to: Target) -> Iterator[str]:
     if changes.tp is not None:
         yield f"tp {changes.tp}, so pp {shape.p}"
     if changes.microbatch is not None:
-        yield f"micro-batches {changes.microbatch:g} times as large"
+        yield f"micro-batches {factor(changes.microbatch)} times as large"
     if shape.m != now.shape.m:
         yield f"m = {shape.m}"
 

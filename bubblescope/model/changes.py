@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from fractions import Fraction
 from math import isfinite
 from typing import Any, Literal, get_args
 
 from bubblescope.errors import UsageError
 
-__all__ = ["KEYS", "Changes", "Recompute", "Trouble"]
+__all__ = ["KEYS", "Changes", "Recompute", "Trouble", "factor"]
 
 Trouble = Literal["imbalance", "straggler", "jitter", "data", "pauses", "p2p", "host", "dp"]
 """What a run can be imagined without: the causes of docs/definitions.md, data length and pauses, exposed gradients."""
@@ -18,7 +19,9 @@ Trouble = Literal["imbalance", "straggler", "jitter", "data", "pauses", "p2p", "
 Recompute = Literal["on", "off"]
 
 _MOST = 65_536
+_SHOWN = 20  # digits of a number that is too large
 _LEAST_FACTOR, _MOST_FACTOR = 1e-3, 1e3
+_MOST_PARTS = 1000  # below the line of a fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ class Changes:
         for name in ("microbatches", "virtual", "tp"):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= _MOST:
-                raise UsageError(f"{_KEY_OF[name]} must be from 1 to {_MOST}, found {value}")
+                raise UsageError(_bounds(_KEY_OF[name], value))
         if self.microbatch is not None and not _LEAST_FACTOR <= self.microbatch <= _MOST_FACTOR:
             raise UsageError(
                 f"microbatch must be from {_LEAST_FACTOR:g} to {_MOST_FACTOR:g} times the measured size, "
@@ -115,9 +118,16 @@ def _unknown(key: str) -> UsageError:
 
 
 def _count(key: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 7):
+    if not (value.isascii() and value.isdigit()):
         raise UsageError(f"{key} takes a number, found {value!r}")
-    return int(value)
+    digits = value.lstrip("0")
+    if len(digits) > len(str(_MOST)):
+        raise UsageError(_bounds(key, digits if len(digits) <= _SHOWN else f"one of {len(digits)} digits"))
+    return int(digits or "0")
+
+
+def _bounds(key: str, found: object) -> str:
+    return f"{key} must be from 1 to {_MOST}, found {found}"
 
 
 def _factor(key: str, value: str) -> float:
@@ -190,4 +200,12 @@ def _written(name: str, value: Any) -> str:
         return f"{key}={'+'.join(map(str, value))}"
     if isinstance(value, frozenset):
         return f"{key}={'+'.join(sorted(value))}"
-    return f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+    return f"{key}={factor(value) if isinstance(value, float) else value}"
+
+
+def factor(value: float) -> str:
+    """A factor as short as it is read as the same: 0.5, 1/3, and where no fraction will do all its digits."""
+    if float(short := f"{value:g}") == value:
+        return short
+    near = Fraction(value).limit_denominator(_MOST_PARTS)
+    return str(near) if near.numerator / near.denominator == value else repr(value)

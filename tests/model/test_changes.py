@@ -18,9 +18,9 @@ CHANGES = st.builds(
     microbatches=SOME,
     virtual=SOME,
     tp=SOME,
-    microbatch=st.none() | st.sampled_from([0.25, 0.5, 2.0, 3.0]),
+    microbatch=st.none() | st.sampled_from([0.25, 0.5, 1 / 3, 2.0, 3.0]) | st.floats(1e-3, 1e3),
     layers=st.none() | st.just("best") | st.lists(st.integers(1, 90), min_size=1, max_size=9).map(tuple),
-    p2p=st.none() | st.sampled_from([0.0, 0.1, 0.5, 4.0]),
+    p2p=st.none() | st.sampled_from([0.0, 0.1, 0.5, 4.0]) | st.floats(0, 1e3),
     overlap=st.booleans(),
     without=st.frozensets(st.sampled_from(TROUBLES)),
     even=st.booleans(),
@@ -65,7 +65,10 @@ def test_words(text, changes):
         ("m=", "m takes a number"),
         ("m=0", "m must be from 1"),
         ("m=-1", "m takes a number"),
-        ("m=1234567", "m takes a number"),
+        ("m=1000000", "m must be from 1 to 65536, found 1000000"),
+        ("microbatches=1000000", "microbatches must be from 1 to 65536, found 1000000"),
+        ("layers=8+1000000", "layers must be from 1 to 65536, found 1000000"),
+        (f"m={'9' * 5000}", "m must be from 1 to 65536, found one of 5000 digits"),
         ("m=99999", "m must be from 1 to 65536"),
         ("m=²", "m takes a number"),
         ("schedule=", "schedule takes a name"),
@@ -86,6 +89,20 @@ def test_what_is_no_change_is_refused(text, said):
     """With what was expected and what was found."""
     with pytest.raises(UsageError, match=said.replace("(", r"\(")):
         Changes.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [("1/3", "1/3"), ("2/3", "2/3"), ("4/3", "4/3"), ("1/2", "0.5"), ("2", "2"), ("0.1234567", "0.1234567")],
+)
+def test_factors_are_written_short(typed, written):
+    """As the fraction that was typed where digits would not be the same."""
+    assert str(Changes.parse(f"microbatch={typed}")) == f"microbatch={written}"
+
+
+def test_leading_zeros_count_for_nothing():
+    """However many."""
+    assert Changes.parse(f"m={'0' * 5000}16") == Changes(microbatches=16)
 
 
 def test_a_near_name_is_pointed_out():
