@@ -90,7 +90,10 @@ def command(*, traces: tuple[str, ...], question: Question, options: Options, ou
         found = whatif(traces, question.changes, options, tell, anyway=question.anyway)
     from bubblescope.report import forecast_csv, forecasts, json  # noqa: PLC0415  nor are rich and orjson
 
+    usual = not question.changes
     result = pages.Result(
-        page=lambda: forecasts.page(found), json=lambda: json.render(found), csv=lambda: forecast_csv.render(found)
+        page=lambda: forecasts.page(found, usual=usual),
+        json=lambda: json.render(found),
+        csv=lambda: forecast_csv.render(found),
     )
     pages.write(output, result)

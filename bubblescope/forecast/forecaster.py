@@ -143,6 +143,7 @@ class Forecaster:
             gain=gain,
             gain_ns=round(gain * self.replayed.step_ns),
             assumptions=assumptions(changes, self.now, to, splits=splits, replicas=len(self.runs)),
+            layers=to.layers,
         )
 
     def _layers(self, changes: Changes, to: Target) -> Counts | None:

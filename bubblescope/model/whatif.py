@@ -58,7 +58,8 @@ class Forecast:
     """The run with one thing changed; `run` is None where that is impossible, and `problem` says why.
 
     `gain` is the share of a step's time that is saved for the same data, `gain_ns` the same of a replayed step:
-    an upper bound, as all that is not modelled costs time. Negative where the change costs time.
+    an upper bound, as all that is not modelled costs time. Negative where the change costs time. `layers` are those of
+    each stage where they lie otherwise than measured, None where they stay or nobody knows them.
     """
 
     change: str
@@ -68,6 +69,7 @@ class Forecast:
     gain_ns: int | None
     assumptions: tuple[str, ...]
     problem: str | None = None
+    layers: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

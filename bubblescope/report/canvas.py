@@ -5,17 +5,20 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from bubblescope.report import fitting
 from bubblescope.report.facts import Fact
 from bubblescope.report.table import Table
 
 __all__ = ["PLAIN_WIDTH", "alphabet", "plain", "print_facts", "print_list", "print_table"]
 
 PLAIN_WIDTH = 100
+
+_INDENT = 2
 
 # For a terminal or a log that knows only ASCII.
 _ASCII = str.maketrans({"…": "...", "–": "-", "µ": "u", "±": "+-"})  # noqa: RUF001
@@ -50,14 +53,20 @@ def print_facts(facts: tuple[Fact, ...], console: Console) -> None:
 def print_table(table: Table, console: Console) -> None:
     """Print a table under its title."""
     console.print(Text.assemble((table.title, "bold cyan"), (f"  {table.denominator}", "dim")))
-    grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_edge=False)
-    for header, side in zip(table.headers, table.align, strict=True):
-        grid.add_column(Text(header), justify="right" if side == "r" else "left", overflow="fold")
+    table, widths = fitting.fitted(table, console.width - _INDENT)
+    grid = Grid(box=None, padding=(0, fitting.GAP, 0, 0), pad_edge=False, header_style="dim", show_edge=False)
+    for k, (header, side) in enumerate(zip(table.headers, table.align, strict=True)):
+        width = None if widths is None else widths[k]
+        grid.add_column(Text(header), justify="right" if side == "r" else "left", overflow="fold", width=width)
     for index, row in enumerate(table.rows):
         grid.add_row(*map(Text, row), style="bold yellow" if index in table.strong else None)
-    console.print(Padding(grid, (0, 0, 0, 2)))
-    if table.more:
-        console.print(Text(f"  {table.more}", style="dim"))
+    console.print(_indented(grid))
+    for line in (table.more or "").splitlines():
+        console.print(_indented(Text(line, style="dim")))
+
+
+def _indented(what: RenderableType) -> Padding:
+    return Padding(what, (0, 0, 0, _INDENT))
 
 
 def print_list(title: str, lines: tuple[str, ...], colour: str, console: Console) -> None:
@@ -67,4 +76,4 @@ def print_list(title: str, lines: tuple[str, ...], colour: str, console: Console
     console.print()
     console.print(Text(title, style=f"bold {colour}"))
     for line in lines:
-        console.print(Padding(Text(line), (0, 0, 0, 2)))
+        console.print(_indented(Text(line)))

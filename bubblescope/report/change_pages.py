@@ -133,6 +133,7 @@ CHANGES = (
         name="layers=best",
         summary="layers moved from stage to stage",
         text="best is the best split in which stages stay neighbours; layers=8+8+9+7 is one of your own, a stage each.",
+        keys=("forecasts[].layers",),
         hidden=("layers=",),
         changed="which layers a stage holds, and so how long its actions take",
         kept=f"the order of the layers and the work of each, transfers, {_STEP}",

@@ -1,6 +1,7 @@
 """What-ifs as a CSV table: the run as measured, its replay, and a row a forecast.
 
-Columns are keys of the JSON, values are written as there: nanoseconds, fractions of 1, nothing where unknown.
+Columns are keys of the JSON, values are written as there: nanoseconds, fractions of 1, nothing where unknown; layers
+as they are typed, 9+9+8+6.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["HEADER", "render"]
 _RUN = ("schedule", "pp", "tp", "virtual", "microbatches", "step_ns", "window_ns", "bubble", "span")
 _MEMORY = ("activations", "weights")
 
-HEADER = ("row", "change", "title", *_RUN, *_MEMORY, "gain", "gain_ns", "problem")
+HEADER = ("row", "change", "title", *_RUN, *_MEMORY, "gain", "gain_ns", "problem", "layers")
 
 
 def render(found: WhatIf) -> bytes:
@@ -30,10 +31,11 @@ def render(found: WhatIf) -> bytes:
 
 
 def _rows(found: WhatIf) -> Iterator[tuple[Value, ...]]:
-    yield ("measured", None, None, *_run(found.measured), None, None, None)
-    yield ("replayed", None, None, *_run(found.replayed), None, None, None)
+    yield ("measured", None, None, *_run(found.measured), None, None, None, None)
+    yield ("replayed", None, None, *_run(found.replayed), None, None, None, None)
     for each in found.forecasts:
-        yield ("forecast", each.change, each.title, *_run(each.run), each.gain, each.gain_ns, each.problem)
+        layers = None if each.layers is None else "+".join(map(str, each.layers))
+        yield ("forecast", each.change, each.title, *_run(each.run), each.gain, each.gain_ns, each.problem, layers)
 
 
 def _run(run: Run | None) -> tuple[Value, ...]:

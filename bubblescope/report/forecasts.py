@@ -22,9 +22,14 @@ _NOTHING = 0.0005  # half of the last digit shown
 _SAME_DATA = 0.005
 
 
-def page(found: WhatIf) -> Page:
-    """The page of what-ifs, the forecast that saves the most first."""
-    shown = _Shown(found)
+def page(found: WhatIf, *, usual: bool = False) -> Page:
+    """The page of what-ifs, the forecast that saves the most first.
+
+    Args:
+        found: the forecasts.
+        usual: whether they are the usual questions: troubles that cost nothing then share a line.
+    """
+    shown = _Shown(found, usual)
     sentence = _sentence(shown)
     doubt = _doubt(found)
     return Page(
@@ -32,8 +37,12 @@ def page(found: WhatIf) -> Page:
         intro=sentence if doubt else "",
         facts=_facts(found),
         warnings=doubts.warnings(found.quality),
-        tables=tuple(table for table in (_forecasts(shown), _impossible(shown), _assumptions(shown)) if table.rows),
+        tables=tuple(filter(lambda table: table.rows, _tables(shown))),
     )
+
+
+def _tables(shown: _Shown) -> tuple[Table, ...]:
+    return _forecasts(shown), _splits(shown), _impossible(shown), _assumptions(shown)
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class _Shown:
     """Forecasts in the order of the page, and what their assumptions are called there."""
 
     found: WhatIf
+    usual: bool
 
     @cached_property
     def possible(self) -> tuple[tuple[Forecast, Run], ...]:
@@ -49,30 +59,52 @@ class _Shown:
         return tuple(sorted(runs, key=lambda pair: -(pair[0].gain or 0.0)))
 
     @cached_property
+    def listed(self) -> tuple[tuple[Forecast, Run], ...]:
+        """Those that have a row of their own."""
+        return tuple((each, run) for each, run in self.possible if not self._idle(each))
+
+    @cached_property
+    def idle(self) -> tuple[str, ...]:
+        """The troubles without a row, in the order asked for."""
+        return tuple(_trouble(each) or "" for each in self.found.forecasts if self._idle(each))
+
+    def _idle(self, forecast: Forecast) -> bool:
+        """Whether nobody asked for it by name, and there is nothing to gain from it."""
+        if not self.usual or forecast.gain is None:
+            return False
+        return abs(forecast.gain) < _NOTHING and _trouble(forecast) is not None
+
+    @cached_property
     def impossible(self) -> tuple[Forecast, ...]:
         return tuple(each for each in self.found.forecasts if each.run is None)
 
     @cached_property
     def shared(self) -> tuple[str, ...]:
         """What all forecasts assume; nothing where there is one alone, whose assumptions are its own."""
-        first, *rest = [each.assumptions for each, _ in self.possible] or [()]
+        first, *rest = [each.assumptions for each, _ in self.listed] or [()]
         return tuple(text for text in dict.fromkeys(first) if rest and all(text in other for other in rest))
 
     @cached_property
     def numbers(self) -> dict[str, int]:
         """What some forecasts assume, each with the number that stands for it."""
-        stated = (text for each, _ in self.possible for text in each.assumptions if text not in self.shared)
+        stated = (text for each, _ in self.listed for text in each.assumptions if text not in self.shared)
         return {text: number for number, text in enumerate(dict.fromkeys(stated), 1)}
 
     @cached_property
     def data(self) -> tuple[float, ...]:
         """Data of each forecast's step over those of a measured one."""
-        return tuple(_data(each, run, self.found.measured) for each, run in self.possible)
+        return tuple(_data(each, run, self.found.measured) for each, run in self.listed)
 
     @cached_property
     def other_data(self) -> bool:
         """Whether some forecast's step holds more data, or less, than a measured one."""
         return any(_differs(data) for data in self.data)
+
+
+def _trouble(forecast: Forecast) -> str | None:
+    """The one trouble that is gone, where nothing else is changed."""
+    troubles = Changes.parse(forecast.change).without
+    return next(iter(troubles)) if forecast.change in {f"without={name}" for name in troubles} else None
 
 
 def _data(forecast: Forecast, run: Run, measured: Run) -> float:
@@ -113,7 +145,8 @@ def _sentence(shown: _Shown) -> str:
 
 def _amount(shown: _Shown, best: Forecast) -> str:
     """`9.1% of a step (61.23 ms of 690.0 ms)`."""
-    of = "the time for the same data" if _differs(shown.data[0]) else "a step"
+    same = best.run is None or not _differs(_data(best, best.run, shown.found.measured))
+    of = "a step" if same else "the time for the same data"
     share = f"{words.percent(abs(best.gain or 0.0))} of {of}"
     if best.gain_ns is None:
         return share
@@ -150,6 +183,9 @@ def _lengths(run: Run) -> str:
 Column = tuple[str, str, list[str]]
 """Header, side, and a cell for the measured run, its replay and each forecast; one without cells is left out."""
 
+_SPARE = ("ms", "bubble", "activations", "weights")
+"""Columns that a narrow page does without, those first that follow from others."""
+
 _BEFORE = ("as measured", "as replayed")
 """The rows before the forecasts."""
 
@@ -158,7 +194,7 @@ def _forecasts(shown: _Shown) -> Table:
     columns = [column for column in _columns(shown) if column[2]]
     headers, sides, cells = zip(*columns, strict=True)
     rows = tuple(zip(*cells, strict=True))
-    best = bool(shown.possible) and (shown.possible[0][0].gain or 0.0) > _NOTHING
+    best = bool(shown.listed) and (shown.listed[0][0].gain or 0.0) > _NOTHING
     return Table(
         title="Forecasts",
         denominator=_denominator(shown),
@@ -166,14 +202,27 @@ def _forecasts(shown: _Shown) -> Table:
         headers=headers,
         rows=rows if shown.possible else (),
         strong=frozenset({len(_BEFORE)} if best else ()),
-        more=_partitions(shown),
+        more=_nothing(shown),
+        spare=_SPARE,
     )
 
 
-def _partitions(shown: _Shown) -> str | None:
-    """Which layers a stage has where the best split was asked for."""
-    searched = [each for each, _ in shown.possible if Changes.parse(each.change).layers == "best" and each.title]
-    return "; ".join(f"{each.change.replace(',', ', ')}: {each.title}" for each in searched) or None
+def _nothing(shown: _Shown) -> str | None:
+    """The usual troubles that cost this run nothing."""
+    return f"nothing to gain (under 0.05%): {', '.join(shown.idle)}" if shown.idle else None
+
+
+def _splits(shown: _Shown) -> Table:
+    searched = [each for each, _ in shown.listed if each.layers and Changes.parse(each.change).layers == "best"]
+    return Table(
+        title="Best splits",
+        denominator="layers of each stage",
+        align="ll",
+        headers=("change", "layers"),
+        rows=tuple(
+            (each.change.replace(",", ", "), "+".join(map(str, each.layers))) for each in searched if each.layers
+        ),
+    )
 
 
 def _denominator(shown: _Shown) -> str:
@@ -187,12 +236,14 @@ def _denominator(shown: _Shown) -> str:
 
 
 def _runs(shown: _Shown) -> list[Run]:
-    return [shown.found.measured, shown.found.replayed, *(run for _, run in shown.possible)]
+    return [shown.found.measured, shown.found.replayed, *(run for _, run in shown.listed)]
 
 
 def _columns(shown: _Shown) -> list[Column]:
-    each, runs = [forecast for forecast, _ in shown.possible], _runs(shown)
-    steps = words.milliseconds([run.step_ns for run in runs])
+    each, runs = [forecast for forecast, _ in shown.listed], _runs(shown)
+    lengths = [run.step_ns for run in runs]
+    times = words.milliseconds([*lengths, *(forecast.gain_ns for forecast in each)])
+    steps, saved = times[: len(runs)], times[len(runs) :]
     same = words.milliseconds([run.step_ns / data for run, data in zip(runs, (1.0, 1.0, *shown.data), strict=True)])
     held = any(run.memory for run in runs)
     return [
@@ -200,7 +251,7 @@ def _columns(shown: _Shown) -> list[Column]:
         ("step", "r", steps),
         ("same data", "r", same if shown.other_data else []),
         ("saves", "r", ["", "", *(words.percent(forecast.gain) for forecast in each)]),
-        ("ms", "r", ["", "", *words.milliseconds([forecast.gain_ns for forecast in each])]),
+        ("ms", "r", ["", "", *saved]),
         ("bubble", "r", [words.percent(run.bubble) for run in runs]),
         ("activations", "r", [_activations(run) for run in runs] if held else []),
         ("weights", "r", _weights(shown)),

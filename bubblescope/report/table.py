@@ -12,7 +12,8 @@ __all__ = ["Table"]
 class Table:
     """Cells as text; `align` has l or r for each column, `strong` lists the rows that stand out.
 
-    A `detail` is read on demand; where an output can fold things away, it folds it.
+    A `detail` is read on demand; where an output can fold things away, it folds it. `spare` names the columns that a
+    narrow page may leave out, the first ones first.
     """
 
     title: str
@@ -22,6 +23,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     strong: frozenset[int] = frozenset()
     more: str | None = None
+    spare: tuple[str, ...] = ()
     detail: bool = False
 
     def map(self, change: Callable[[str], str]) -> Table:
@@ -32,5 +34,6 @@ class Table:
             denominator=change(self.denominator),
             headers=tuple(map(change, self.headers)),
             rows=tuple(tuple(map(change, row)) for row in self.rows),
+            spare=tuple(map(change, self.spare)),
             more=None if self.more is None else change(self.more),
         )

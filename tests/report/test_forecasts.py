@@ -235,10 +235,42 @@ def test_assumptions_of_one_forecast_are_its_own():
 
 
 def test_the_best_split_is_told():
-    """The change says only that it was searched for."""
-    best = replace(EVEN, change="layers=best", title="layers 9 + 9 + 8 + 6")
-    assert table(whatif(ZERO_BUBBLE, best), "Forecasts").more == "layers=best: layers 9 + 9 + 8 + 6"
-    assert table(whatif(ZERO_BUBBLE, replace(best, change="layers=9+9+8+6")), "Forecasts").more is None
+    """The change says only that it was searched for; one that was asked for says itself what it is."""
+    best = replace(EVEN, change="schedule=zb-v,layers=best", layers=(9, 9, 8, 6))
+    asked = replace(best, change="layers=9+9+8+6")
+    assert table(whatif(ZERO_BUBBLE, best, asked), "Best splits").rows == (("schedule=zb-v, layers=best", "9+9+8+6"),)
+    assert [shown.title for shown in forecasts.page(whatif(asked)).tables] == ["Forecasts", "Assumptions"]
+
+
+def without(trouble: str, gain: float, *assumptions: str) -> Forecast:
+    """The run without a trouble."""
+    return replace(gaining(gain, EVEN), change=f"without={trouble}", assumptions=assumptions)
+
+
+TROUBLES = (without("imbalance", 0.0, "uneven"), without("data", -0.0004), without("host", 0.01), without("dp", -0.001))
+
+
+def test_usual_troubles_without_a_gain_share_a_line():
+    """Up to half of the last digit, either way; what they assume is not told."""
+    found = whatif(*TROUBLES, gaining(0.0, EVEN))
+    page = forecasts.page(found, usual=True)
+    assert [row[0] for row in page.tables[0].rows[2:]] == ["without=host", "even", "without=dp"]
+    assert page.tables[0].more == "nothing to gain (under 0.05%): imbalance, data"
+    assert "uneven" not in [text for _, text in page.tables[-1].rows]
+
+
+def test_what_was_asked_for_has_its_row():
+    """Whatever comes of it; so have two troubles together."""
+    both = without("data+host", 0.0)
+    assert len(table(whatif(*TROUBLES), "Forecasts").rows) == 2 + len(TROUBLES)
+    assert len(forecasts.page(whatif(ZERO_BUBBLE, both), usual=True).tables[0].rows) == 4
+
+
+def test_a_run_without_troubles_is_shown():
+    """Where nothing else can be asked, its rows are those before the forecasts."""
+    page = forecasts.page(whatif(*TROUBLES[:2]), usual=True)
+    assert page.headline == "None of the 2 forecasts saves time."
+    assert [row[0] for row in page.tables[0].rows] == ["as measured", "as replayed"]
 
 
 def test_the_impossible_says_why():
@@ -271,6 +303,17 @@ def test_changes_break_between_their_parts():
     """At 100 columns, with all columns there are, no name of a schedule is torn."""
     text = RENDERERS["txt"](whatifs.usual()).decode()
     assert re.search(r"^  schedule=interleaved-1f1b,? +\S.*\n  v=2$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("width", [72, 80, 100])
+def test_words_to_type_are_not_broken(width):
+    """Columns that can be spared give way, and are named."""
+    out = io.StringIO()
+    pages.draw(forecasts.page(whatifs.usual()), Console(file=out, width=width, color_system=None, force_terminal=False))
+    text = out.getvalue()
+    for word in ("schedule=interleaved-1f1b,", "schedule=zb-h1", "schedule=chimera"):
+        assert re.search(rf"^  {word} ", text, re.MULTILINE)
+    assert ("left out, as the page is narrow: ms" in text) is (width < 100)
 
 
 def test_hostile_names_harm_nothing():
