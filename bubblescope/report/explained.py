@@ -36,15 +36,17 @@ class Topic:
         names: what each name is, in half a sentence.
         aliases: other spellings, each with the name that it stands for; one may stand for several.
         page: the page of a name.
+        called: words that ask for the list of its names, as `normal` leaves them.
     """
 
     title: str
     names: Callable[[], Mapping[str, str]]
     aliases: Callable[[], Iterable[tuple[str, str]]]
     page: Callable[[str], Page]
+    called: tuple[str, ...] = ()
 
 
-def _worded(title: str, told: tuple[Entry, ...]) -> Topic:
+def _worded(title: str, told: tuple[Entry, ...], *called: str) -> Topic:
     """A topic of entries."""
     of = {entry.name: entry for entry in told}
     return Topic(
@@ -52,21 +54,24 @@ def _worded(title: str, told: tuple[Entry, ...]) -> Topic:
         names=lambda: {entry.name: entry.summary for entry in told},
         aliases=lambda: [(spelling, entry.name) for entry in told for spelling in sorted(entries.spellings(entry))],
         page=lambda name: entries.page(of[name]),
+        called=called,
     )
 
 
 TOPICS = (
     _worded("Bubble", BUBBLE),
-    _worded("Causes of the bubble", CAUSES + DETAILS),
+    _worded("Causes of the bubble", CAUSES + DETAILS, "causes", "bubble.causes"),
     _worded("Where a rank's time went", TIME),
     _worded("Throughput and utilisation", SPEED),
     _worded("Stages and balance", STAGES + UNEVEN),
     _worded("Communication", TRAFFIC),
     _worded("What-if", WHATIF),
-    _worded("What would help", ADVICE),
+    _worded("What would help", ADVICE, "findings"),
     _worded("What was found, and how surely", FOUND),
-    _worded("Findings about the data", FINDINGS),
-    Topic("Schedules", schedule_pages.names, lambda: schedule_pages.aliases().items(), schedule_pages.page),
+    _worded("Findings about the data", FINDINGS, "findings", "quality.findings"),
+    Topic(
+        "Schedules", schedule_pages.names, lambda: schedule_pages.aliases().items(), schedule_pages.page, ("schedules",)
+    ),
 )
 
 Found = list[tuple[Topic, str]]
@@ -76,16 +81,40 @@ Found = list[tuple[Topic, str]]
 def explain(name: str) -> Page:
     """The page of a name or alias of any topic; of a word with several meanings, what it may be.
 
+    What may stand after --try leads to the pages of its words, and the word for a kind of thing to a list.
+
     Raises UsageError with near names where nothing is called so.
     """
     wanted = normal(name)
-    found = _named(wanted) or _spelled(wanted)
+    found = _meant(wanted)
+    if found:
+        return _told(found, f"{name} has several meanings:")
+    if listed := [topic for topic in TOPICS if wanted in topic.called]:
+        return Page(headline=f"{name}:", tables=tuple(_listed(topic, topic.names()) for topic in listed))
+    if changed := _changed(wanted):
+        return _told(changed, f"{name} changes several things:")
+    raise UsageError(f"nothing is called {name!r}", hint=_hint(wanted))
+
+
+def _meant(wanted: str) -> Found:
+    return _named(wanted) or _spelled(wanted)
+
+
+def _changed(wanted: str) -> Found:
+    """The words of `schedule=zb-v,m=16`, whatever their values are; nothing where one of them is none."""
+    if "=" not in wanted:
+        return []
+    parts = [part.strip("-").partition("=") for part in wanted.split(",")]
+    found = [_meant(word.rstrip("-") + sign) for word, sign, _ in parts]
+    return [each for meanings in found for each in meanings] if all(found) else []
+
+
+def _told(found: Found, headline: str) -> Page:
+    """The page of what was found, or where it is several a list of it."""
     if len(found) == 1:
         topic, known = found[0]
         return topic.page(known)
-    if found:
-        return _choice(name, found)
-    raise UsageError(f"nothing is called {name!r}", hint=_hint(wanted))
+    return _choice(headline, found)
 
 
 def _named(wanted: str) -> Found:
@@ -110,10 +139,10 @@ def _hint(wanted: str) -> str:
     return f"did you mean {', '.join(near)}?" if near else "bubblescope explain lists what can be explained"
 
 
-def _choice(name: str, found: Found) -> Page:
+def _choice(headline: str, found: Found) -> Page:
     """What a word may stand for."""
     return Page(
-        headline=f"{name} has several meanings:",
+        headline=headline,
         tables=tuple(
             _listed(topic, {known: topic.names()[known] for other, known in found if other is topic})
             for topic in TOPICS

@@ -75,7 +75,7 @@ OF_TROUBLES = (
         name="garbage-collection",
         summary="single forwards pause, and no backwards",
         text="Something stops Python, which launches forwards; backwards are launched from C++.",
-        hidden=("findings.garbage-collection",),
+        hidden=("findings.garbage-collection", "gc"),
         formula="what paused forwards took beyond the median of their like",
         gain="bubblescope whatif without=pauses: pauses of the work and of the host",
         pitfalls="Memory grows between collections. A late loader or a checkpoint pauses forwards as well.",

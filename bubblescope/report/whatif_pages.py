@@ -55,10 +55,13 @@ FORECASTS = (
             ),
         ),
         reading="Below 1% is usual. Over 5% whatif refuses to forecast, unless --anyway is said.",
-        pitfalls="A small error says that the replay is right for this order, and not that every assumption is.",
+        pitfalls=(
+            "A small error says that the replay is right for this order, and not that every assumption is, nor the data: "
+            "see quality and trusted."
+        ),
         remedy="See the warnings of analyze: missing ranks, unpaired messages, uncertain clocks.",
         where="whatif, the line Replay",
-        see=("forecast", "causes.error", "residual"),
+        see=("forecast", "trusted", "verdict", "causes.error", "residual"),
         section="the-replay-comes-first",
         document=_DOCUMENT,
     ),

@@ -337,6 +337,38 @@ def test_names_are_told_apart_by_what_stands_before():
         assert explain(word).headline.startswith(f"{name}: ")
 
 
+@pytest.mark.parametrize(
+    ("word", "titles"),
+    [
+        ("findings", ["What would help", "Findings about the data"]),
+        ("findings[]", ["What would help", "Findings about the data"]),
+        ("quality.findings", ["Findings about the data"]),
+        ("causes", ["Causes of the bubble"]),
+        ("schedules", ["Schedules"]),
+    ],
+)
+def test_kinds_of_things_are_listed(word, titles):
+    """All names of them."""
+    listed = explain(word)
+    assert listed.headline == f"{word}:"
+    assert [shown.title for shown in listed.tables] == titles
+    assert {shown.title: {row[0] for row in shown.rows} for shown in listed.tables} == {
+        topic.title: set(topic.names()) for topic in TOPICS if topic.title in titles
+    }
+
+
+def test_a_word_for_a_kind_is_no_name():
+    """It would hide the list."""
+    words = {word for topic in TOPICS for word in topic.called}
+    spelled = {normal(word) for topic in TOPICS for word, _ in topic.aliases()}
+    assert not words & (spelled | {normal(name) for topic in TOPICS for name in topic.names()})
+
+
+def test_garbage_collection_is_known_by_its_short_name():
+    """As everybody calls it."""
+    assert explain("gc").headline.startswith("garbage-collection: ")
+
+
 @pytest.mark.parametrize("word", ["D2", "d2", "Ratio To Ideal", "ratio-to-ideal", "bubble.ratio_to_ideal"])
 def test_names_are_forgiving(word):
     """Case, spaces, underscores and the path do not matter."""

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from rich.console import Console
 
+from bubblescope.errors import UsageError
 from bubblescope.model.changes import KEYS
 from bubblescope.report import forecasts, pages
 from bubblescope.report.change_pages import CHANGES
@@ -78,6 +79,34 @@ def test_every_word_of_the_grammar_has_a_page(key):
 def test_a_bare_word_is_known(word):
     """It has its page, or one of its other meanings."""
     assert explain(word)
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("m=16", "m=N"),
+        ("Microbatches = 16", "m=N"),
+        ("schedule=zb-v", "schedule=NAME"),
+        ("layers", "layers=best"),
+        ("layers=8+8+9+7", "layers=best"),
+        ("recompute=on", "recompute=on|off"),
+        ("microbatch=1/2", "microbatch=K"),
+        ("p2p=free", "p2p=K"),
+        ("without=p2p+host", "without=TROUBLE"),
+    ],
+)
+def test_a_change_leads_to_the_page_of_its_word(asked, name):
+    """Whatever its value is."""
+    assert explain(asked).headline.startswith(f"{name}: ")
+
+
+def test_several_changes_lead_to_a_list():
+    """Of the words that they are made of, unless one of them is none."""
+    listed = explain("schedule=zb-v, m=16,overlap")
+    assert listed.headline == "schedule=zb-v, m=16,overlap changes several things:"
+    assert [row[0] for shown in listed.tables for row in shown.rows] == ["schedule=NAME", "m=N", "overlap"]
+    with pytest.raises(UsageError):
+        explain("schedule=zb-v,luck=9")
 
 
 @each(CHANGES)
