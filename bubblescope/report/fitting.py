@@ -13,6 +13,8 @@ __all__ = ["GAP", "fitted"]
 GAP = 2
 """Columns of a page between two of a table."""
 
+_SMALL = 8  # what a column lacks to be in one line, and gets before others share the rest
+
 
 def fitted(table: Table, room: int) -> tuple[Table, tuple[int, ...] | None]:
     """The table for a page `room` letters wide, and the widths of its columns; None where the words do not fit.
@@ -47,9 +49,10 @@ def _spread(least: list[int], natural: list[int], rest: int) -> tuple[int, ...]:
     widths = list(least)
     wanting = sorted(range(len(least)), key=lambda k: natural[k] - least[k])
     for served, k in enumerate(wanting):
-        more = min(natural[k] - least[k], rest // (len(wanting) - served))
-        widths[k] += max(more, 0)
-        rest -= max(more, 0)
+        share = rest if natural[k] - least[k] <= _SMALL else rest // (len(wanting) - served)
+        more = max(min(natural[k] - least[k], share), 0)
+        widths[k] += more
+        rest -= more
     return tuple(widths)
 
 
