@@ -56,8 +56,8 @@ FORECASTS = (
         ),
         reading="Below 1% is usual. Over 5% whatif refuses to forecast, unless --anyway is said.",
         pitfalls=(
-            "A small error says that the replay is right for this order, and not that every assumption is, nor the data: "
-            "see quality and trusted."
+            "A small error says that the replay is right for this order, and not that every assumption is, nor that "
+            "the data are: see quality and trusted."
         ),
         remedy="See the warnings of analyze: missing ranks, unpaired messages, uncertain clocks.",
         where="whatif, the line Replay",
