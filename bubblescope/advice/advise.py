@@ -1,7 +1,8 @@
 """The findings of a report: what the rules propose, what is broken first.
 
 A run is mended before it is designed anew, as a design is judged by a run that works: troubles that cost 1 % of a step
-or more come first, then changes of the design, then what is small; each the largest gain first.
+or more come first, then those that only save something together, then changes of the design, then what is small; each
+the largest gain first.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 from bubblescope.advice.context import Context
 from bubblescope.advice.rules import RULES, Kind
+from bubblescope.advice.together import hidden
 from bubblescope.advice.whole import spent
 from bubblescope.analysis.study import Study
 from bubblescope.forecast.forecaster import Forecaster
@@ -29,8 +31,9 @@ def advise(found: Study, report: Report, forecaster: Forecaster | None) -> tuple
     Where the numbers are not to be trusted no gain is claimed, and where the replay misses the run nothing is replayed.
     """
     context = Context.of(found, report, forecaster)
-    made = [(row.kind, proposal) for row in RULES for proposal in row.rule(context)]
+    made: list[tuple[Kind, Proposal]] = [(row.kind, proposal) for row in RULES for proposal in row.rule(context)]
     made = [(kind, each) for kind, each in made if each.gain is None or each.gain >= LEAST]
+    made += [("trouble", each) for each in hidden(context, {each.code for _, each in made})]
     parts = spent(report)
     other = parts is not None and parts.overshadowed
     ranked = [each for _, each in sorted(made, key=lambda one: _place(*one, overshadowed=other))]

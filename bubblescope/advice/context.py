@@ -70,6 +70,11 @@ class Context:
         name = None if self.run is None else self.run.schedule
         return next((family for family in FAMILIES if family.name == name), None)
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a trace shows the work of a GPU."""
+        return any(timeline.on_gpu for timeline in self.found.job.timelines.values())
+
     def cause(self, name: str) -> Cause | None:
         """A cause of the bubble."""
         return next((cause for cause in self.report.bubble.causes if cause.cause == name), None)
@@ -105,8 +110,13 @@ class Context:
         """`8.1% of a step`; nothing where no claim is borne out."""
         return "" if gain is None or not self.sure else f"{words.percent(max(0.0, gain.share))} of a step"
 
-    def keeps(self, told: Forecast | None) -> str:
-        """What a change does to memory, where that is known and anything."""
+    def keeps(self, told: Forecast | None, also: str = "") -> str:
+        """What a change does to memory, where that is known and anything, and what else is to be known."""
+        facts = list(filter(None, [self._kept(told), also]))
+        text = ", and ".join(facts)
+        return f"{text[0].upper()}{text[1:]}." if text else ""
+
+    def _kept(self, told: Forecast | None) -> str:
         if told is None or told.run is None or self.run is None or not self.sure:
             return ""
         before, after = self.run.memory, told.run.memory
@@ -117,7 +127,7 @@ class Context:
             facts.append(f"activations of {after.activations:.3g} micro-batches instead of {before.activations:.3g}")
         if after.weights is not None and before.weights is not None and after.weights != before.weights:
             facts.append(f"{after.weights / before.weights:.3g} times the weights")
-        return f"The fullest rank then keeps {words.enumerate_words(facts)}." if facts else ""
+        return f"the fullest rank then keeps {words.enumerate_words(facts)}" if facts else ""
 
 
 Rule = Callable[[Context], Iterator[Proposal]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import fmean
 
 from bubblescope.advice.context import Basis, Context, Gain, gained, proposal, sentences
 from bubblescope.model import writing as words
@@ -15,6 +16,10 @@ __all__ = ["NOTED", "data_length", "garbage_collection", "paused", "stage_imbala
 NOTED = 0.002
 """Points / 100 of a cause below which no replay is asked what it costs."""
 
+_SURE = 0.01
+"""The chance up to which a difference is called real."""
+_LIGHTER = 1.5
+"""How many times as far the lightest stage must be from the mean as the heaviest one to be the one that is named."""
 _ALIKE = 0.001
 """Gains that differ by less are told as one."""
 
@@ -33,16 +38,22 @@ def stage_imbalance(context: Context) -> Iterator[Proposal]:
     best = context.ask(Changes(layers="best"))
     moved = best if best is not None and gained(best).share >= even.share / 2 else None
     last = max((stage.stage for stage in context.report.stages), default=-1)
-    saved = context.saves(even)
+    light, lower = _lightest(context)
+    if 1 - lower > _LIGHTER * (level - 1):
+        title = (
+            f"Give more work to stage {light}{_place(light, last)}: it does {words.ratio(lower)} times the mean stage's"
+        )
+        doubt, why = "", "Move layers to it from the heavier stages."
+    else:
+        title = f"Take work off stage {heavy}{_place(heavy, last)}: it does {words.ratio(level)} times the mean stage's"
+        doubt, why = _doubt(context, heavy), _why(heavy, last)
     yield proposal(
         "stage-imbalance",
-        f"Take work off stage {heavy}{_place(heavy, last)}: it does {words.ratio(level)} times the mean stage's",
+        title,
         sentences(
-            f"All wait for it: uneven stages cost {context.costs('imbalance')}, and with even ones {saved} would go."
-            if saved
-            else f"All wait for it: uneven stages cost {context.costs('imbalance')}.",
+            f"Uneven stages cost {context.costs('imbalance')}{doubt}.",
             _moving(context, moved, even),
-            _why(heavy, last),
+            why,
         ),
         even if moved is None else gained(moved),
         Basis(
@@ -56,17 +67,33 @@ def stage_imbalance(context: Context) -> Iterator[Proposal]:
     )
 
 
+def _doubt(context: Context, stage: int) -> str:
+    """That a stage may be the heaviest by chance."""
+    chances = [row.chance for row in context.report.imbalance.stages if row.stage == stage]
+    return ", though which is the heaviest may be chance" if any(p is not None and p >= _SURE for p in chances) else ""
+
+
+def _lightest(context: Context) -> tuple[int, float]:
+    """The stage with the least work, and that over the mean stage's."""
+    stages = context.report.stages
+    mean = fmean(stage.work_ns for stage in stages) if stages else 0.0
+    if not mean:
+        return -1, 1.0
+    least = min(stages, key=lambda stage: stage.work_ns)
+    return least.stage, least.work_ns / mean
+
+
 def _place(stage: int, last: int) -> str:
     return " (the last)" if stage == last else " (the first)" if stage == 0 else ""
 
 
 def _moving(context: Context, moved: Forecast | None, even: Gain) -> str:
-    """The best partition, and what it saves."""
+    """The best partition where that is the gain, and what quite even stages would save beyond it."""
     if moved is None:
         return ""
-    gain = gained(moved)
-    saved = "as much" if abs(gain.share - even.share) < _ALIKE else context.saves(gain)
-    return f"Of whole layers the best way ({moved.title}) saves {saved}." if context.sure else f"Best: {moved.title}."
+    beyond = context.sure and abs(gained(moved).share - even.share) >= _ALIKE
+    more = f"; quite even stages would save {context.saves(even)}" if beyond else ""
+    return f"The best way to divide the layers is {moved.title.removeprefix('layers ')}{more}."
 
 
 def _why(stage: int, last: int) -> str:

@@ -48,7 +48,7 @@ _ALONE: tuple[tuple[str, str, Measure], ...] = (
     (*_IN_STAGE, lambda rank: rank.in_stage_comm_ns),
     (
         "waiting for the host",
-        "Launch less and earlier: CUDA graphs, larger batches, more loader workers, no call that waits for the GPU.",
+        "Launch less and earlier: larger kernels and batches, more loader workers, no call that waits for the device.",
         lambda rank: rank.host_ns,
     ),
     (
@@ -134,7 +134,7 @@ def not_the_bubble(context: Context) -> Iterator[Proposal]:
     yield proposal(
         "not-the-bubble",
         f"{opening}: {words.percent(blamed.ns / parts.step)} of a step is {blamed.name}",
-        sentences(f"A step of {words.duration(parts.step)} is {_parts(parts, piped)}.", blamed.remedy),
+        sentences(_spent(parts, blamed, piped), blamed.remedy),
         None,
         Basis(
             formula="each part over the whole step, means over the ranks of the slowest pipeline",
@@ -144,7 +144,13 @@ def not_the_bubble(context: Context) -> Iterator[Proposal]:
     )
 
 
-def _parts(parts: Spent, piped: bool) -> str:
-    rows = [("compute", parts.compute), *([("bubble", parts.bubble)] if piped else [])]
+def _spent(parts: Spent, blamed: Overhead, piped: bool) -> str:
+    """All parts of the step; without a pipeline the report begins with them, so only the time of the one to blame."""
+    step = words.duration(parts.step)
+    return f"A step of {step} is {_parts(parts)}." if piped else f"That is {words.duration(blamed.ns)} of {step}."
+
+
+def _parts(parts: Spent) -> str:
+    rows = [("compute", parts.compute), ("bubble", parts.bubble)]
     rows += [(overhead.name, overhead.ns) for overhead in parts.overheads if overhead.ns >= 0.01 * parts.step]
     return words.enumerate_words([f"{words.percent(ns / parts.step)} {name}" for name, ns in rows])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bubblescope.advice.structural import (
@@ -14,7 +16,7 @@ from bubblescope.advice.structural import (
     zero_bubble,
 )
 from bubblescope.model.whatif import Memory
-from tests.advice.runs import Fake, a_run, quiet, said, with_bubble
+from tests.advice.runs import Fake, a_run, causes, quiet, said, with_bubble, with_imbalance
 
 
 @pytest.mark.parametrize(
@@ -48,31 +50,53 @@ def test_more_microbatches():
     assert (told.code, told.gain, told.gain_ns, told.change) == ("more-microbatches", 0.1, 40_000_000, "m=16")
     assert told.title == "Run more micro-batches a step: 16 instead of 8"
     assert told.detail == (
-        "4 ranks fill and drain for 8 micro-batches, which owes 27.3%; with twice as many the bubble goes from 30.0% "
-        "to 18.0%. Theory needs 27 for a bubble of 10% and 57 for a bubble of 5%; the rule of thumb m >= 4p is not "
-        "enough, as m = 16 still leaves 15.8%."
+        "4 ranks fill and drain for 8 micro-batches; with twice as many the bubble goes from 30.0% to 18.0%. On paper, "
+        "with stages alike and transfers free, the bubble is 27.3%; 10% takes m = 27, 5% m = 57; m = 4p = 16, often "
+        "called negligible, still leaves 15.8%."
     )
 
 
 def test_eight_stages_are_told_the_textbook():
     """133 micro-batches for 5 %, 18 % left by the rule of thumb; p = 8 with m = 176 is 3.8 %."""
     told = said(more_microbatches, quiet(), Fake({"m=64": 0.1}, measured=a_run(pp=8, microbatches=32)))
-    assert "133 for a bubble of 5%" in told.detail
-    assert "m = 32 still leaves 17.9%" in told.detail
-    assert "p = 8 with m = 176, which leaves 3.8%" in told.limits
+    assert "5% m = 133" in told.detail
+    assert "m = 4p = 32, often called negligible, still leaves 17.9%" in told.detail
+    assert "p = 8 with m = 176, which leaves 3.8%, where m = 4p leaves 18%" in told.limits
     assert f"{7 / (176 + 7):.1%}" == "3.8%"
 
 
 def test_virtual_stages_need_fewer_micro_batches():
-    """34 at p = 8, v = 4."""
+    """34 at p = 8, v = 4, which the schedule takes 8 at a time; 10 % takes 16."""
     run = a_run(schedule="interleaved-1f1b", pp=8, virtual=4)
-    assert "34 for a bubble of 5%" in said(more_microbatches, quiet(), Fake({"m=16": 0.1}, measured=run)).detail
+    detail = said(more_microbatches, quiet(), Fake({"m=16": 0.1}, measured=run)).detail
+    assert "10% takes m = 16, 5% m = 40 (multiples of p = 8)" in detail
+
+
+@pytest.mark.parametrize(
+    ("m", "text"), [(26, "10% takes m = 27, 5% m = 57"), (27, "; 5% takes m = 57"), (56, "; 5% takes m = 57")]
+)
+def test_targets_that_are_met_are_left_out(m, text):
+    """27 micro-batches have a bubble of 10 % at p = 4."""
+    told = said(more_microbatches, quiet(), Fake({f"m={2 * m}": 0.1}, measured=a_run(microbatches=m)))
+    assert text in told.detail
+
+
+def test_all_targets_met():
+    """57 micro-batches at p = 4 have a bubble of 5 %."""
+    told = said(more_microbatches, quiet(), Fake({"m=114": 0.1}, measured=a_run(microbatches=57)))
+    assert "takes m" not in told.detail
+
+
+def test_a_small_rest_is_no_warning():
+    """M = 4p leaves 4.5 % at p = 4, v = 4."""
+    run = a_run(schedule="interleaved-1f1b", virtual=4)
+    assert "negligible" not in said(more_microbatches, quiet(), Fake({"m=16": 0.1}, measured=run)).detail
 
 
 def test_unknown_schedules_have_no_counts():
     """No formula, no number of micro-batches."""
     told = said(more_microbatches, quiet(), Fake({"m=16": 0.1}, measured=a_run(schedule="unknown")))
-    assert "Theory" not in told.detail
+    assert "On paper" not in told.detail
 
 
 @pytest.mark.parametrize(
@@ -114,15 +138,16 @@ def test_virtual_stages_do_not_suit_a_fold():
 
 
 def test_zero_bubble_takes_the_better_one():
-    """Both are replayed and told; the barrier and its price are in the text, and what the fullest rank keeps."""
-    better = a_run(schedule="zb-v", bubble=0.12, memory=Memory(activations=6.0, weights=1.0))
+    """Both are replayed and told; the barrier is in the text, its price in the limits, and what a rank keeps."""
+    better = a_run(schedule="zb-v", virtual=2, bubble=0.12, memory=Memory(activations=6.0, weights=1.0))
     fake = Fake({"schedule=zb-h1": (0.08, a_run(bubble=0.2)), "schedule=zb-v": (0.12, better)})
     told = said(zero_bubble, quiet(), fake)
     assert (told.code, told.gain, told.change) == ("zero-bubble", 0.12, "schedule=zb-v")
-    assert "from 30.0% to 20.0% with zb-h1 and 12.0% with zb-v" in told.detail
+    assert told.title == "Split backwards into input and weight gradients with zb-v, two chunks a rank"
+    assert "from 30.0% to 12.0%; zb-h1 saves 8.0% of a step" in told.detail
     assert "activations of 6 micro-batches instead of 4" in told.detail
     assert "barrier" in told.detail
-    assert "7 to 10%" in told.detail
+    assert "7 to 10%" in told.limits
     assert "Table 10" in told.source
 
 
@@ -172,3 +197,55 @@ def test_nothing_is_promised_where_the_numbers_do_not_stand(rule):
     run = a_run(bubble=0.123, memory=Memory(activations=9.0, weights=1.0))
     told = said(rule, with_bubble(quiet(), trusted=False), Fake(dict.fromkeys(answers, (0.1, run))))
     assert not any(number in told.detail for number in ("12.3%", "30.0%", " 9 micro-batches", "keeps"))
+
+
+def test_half_of_a_backward_is_taken_for_its_weight_gradient():
+    """Unless the run splits its backwards itself."""
+    fake = Fake({"schedule=zb-h1": 0.08})
+    split = quiet(stages=tuple(replace(stage, weight_ns=10) for stage in quiet().stages))
+    assert "half of a backward" in said(zero_bubble, quiet(), fake).detail
+    assert "half of a backward" not in said(zero_bubble, split, fake).detail
+
+
+UNEVEN = with_imbalance(
+    with_bubble(quiet(), causes=causes(structural=0.2, imbalance=0.1)), stage_ratio=1.3, slowest_stage=3
+)
+CUT = a_run(schedule="zb-v", virtual=2)
+
+
+@pytest.mark.parametrize(
+    ("joint", "text"), [(0.3, "Only 14.0% of a step would be left of that once stages are even"), (0.415, "")]
+)
+def test_what_spreading_a_heavy_stage_brings_is_told(joint, text):
+    """Beyond even stages the change saves what both save together less what these do, 30 - 16 %."""
+    answers = {
+        "schedule=zb-v": (0.26, CUT),
+        "without=imbalance": 0.16,
+        "schedule=zb-v,without=imbalance": (joint, CUT),
+    }
+    told = said(zero_bubble, UNEVEN, Fake(answers))
+    assert told.gain == 0.26
+    assert text in told.detail
+    assert ("heavy stage 3" in told.detail) == bool(text)
+
+
+def test_known_layers_are_divided_anew_with_the_stages():
+    """Then the change itself has even stages, and the best division of the present ones is taken off it."""
+    told = said(zero_bubble, UNEVEN, Fake({"schedule=zb-v": (0.32, CUT), "layers=best": 0.16}))
+    assert "Only 16.0% of a step would be left of that" in told.detail
+
+
+def test_as_many_stages_spread_nothing():
+    """No further replay is asked for."""
+    fake = Fake({"schedule=zb-h1": 0.1})
+    said(zero_bubble, UNEVEN, fake)
+    assert fake.asked == ["schedule=zb-h1", "schedule=zb-v"]
+
+
+@pytest.mark.parametrize(("tp", "free"), [(1, True), (2, False)])
+def test_collectives_that_the_run_does_not_show_are_free(tp, free):
+    """The title says so, where the gain stands."""
+    run = a_run(tp=tp)
+    told = said(tensor_parallel, quiet(), Fake({f"tp={2 * tp}": (0.1, a_run(pp=2))}, measured=run))
+    assert told.title.endswith("if their collectives cost nothing: this run shows none") == free
+    assert ("at the speed that was measured" in told.detail) != free

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bubblescope.advice.uneven import data_length, garbage_collection, stage_imbalance, straggler, uneven_actions
-from tests.advice.runs import LONG, PAUSES, SLOW, Fake, causes, quiet, said, with_bubble, with_imbalance
+from bubblescope.model.unevenness import StageLoad
+from tests.advice.runs import LONG, PAUSES, SLOW, Fake, a_stage, causes, quiet, said, with_bubble, with_imbalance
 
 
 def heavy(stage, points=0.06):
@@ -37,9 +40,25 @@ def test_the_best_partition_is_the_gain_where_it_brings_half():
     """Else what even stages bring is the bound, as a layer that is too heavy may be split."""
     good = said(stage_imbalance, heavy(3), Fake({"without=imbalance": 0.05, "layers=best": 0.03}))
     assert (good.gain, good.change) == (0.03, "layers=best")
-    assert "the best way (layers=best) saves 3.0% of a step" in good.detail
+    assert "divide the layers is layers=best; quite even stages would save 5.0% of a step" in good.detail
     poor = said(stage_imbalance, heavy(3), Fake({"without=imbalance": 0.05, "layers=best": 0.01}))
     assert (poor.gain, poor.change) == (0.05, "without=imbalance")
+
+
+def test_a_light_stage_is_named_where_it_is_what_differs():
+    """One of half the work beside three alike, each 1.14 times the mean."""
+    stages = (a_stage(0, 5, 10), *(a_stage(stage) for stage in (1, 2, 3)))
+    report = replace(with_imbalance(heavy(3), stage_ratio=8 / 7), stages=stages)
+    told = said(stage_imbalance, report, Fake({"without=imbalance": 0.05}))
+    assert told.title == "Give more work to stage 0 (the first): it does 0.57 times the mean stage's"
+
+
+@pytest.mark.parametrize(("chance", "is_said"), [(0.5, True), (0.001, False), (None, False)])
+def test_a_stage_that_may_be_heavy_by_chance(chance, is_said):
+    """As the report's own comparison has it."""
+    row = StageLoad(stage=3, ratio=1.2, chance=chance)
+    told = said(stage_imbalance, with_imbalance(heavy(3), stages=(row,)), Fake({"without=imbalance": 0.05}))
+    assert ("may be chance" in told.detail) == is_said
 
 
 @pytest.mark.parametrize("points", [0.0, 0.001, -0.02])

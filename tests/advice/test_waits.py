@@ -14,6 +14,7 @@ from tests.advice.runs import (
     SLOW_LINK,
     Fake,
     a_rank,
+    a_run,
     a_stage,
     causes,
     quiet,
@@ -23,6 +24,7 @@ from tests.advice.runs import (
 )
 
 DEAR = {"structural": 0.25, "p2p": 0.04}
+EARLY = "schedule=eager-1f1b"
 LATE = {"structural": 0.25, "host": 0.04}
 
 
@@ -31,13 +33,41 @@ def test_transfers_that_can_be_posted_ahead():
     told = said(p2p, with_bubble(quiet(), causes=causes(**DEAR)), Fake({"without=p2p": 0.04, "overlap": 0.03}))
     assert (told.code, told.gain, told.change) == ("p2p", 0.03, "overlap")
     assert "4.0 of the bubble's 30.0 points" in told.detail
-    assert "posted ahead they would save 3.0% of a step and free transfers would save 4.0% of a step" in told.detail
+    assert told.title.startswith("Post the transfers between stages ahead")
+    assert "; free transfers would save 4.0% of a step." in told.detail
 
 
 @pytest.mark.parametrize("answers", [{"without=p2p": 0.04}, {"without=p2p": 0.04, "overlap": 0.01}])
 def test_transfers_that_only_faster_links_make_shorter(answers):
-    """The gain is that of free transfers."""
-    assert said(p2p, with_bubble(quiet(), causes=causes(**DEAR)), Fake(answers)).change == "without=p2p"
+    """The gain is that of free transfers, and the title says so."""
+    told = said(p2p, with_bubble(quiet(), causes=causes(**DEAR)), Fake(answers))
+    assert told.change == "without=p2p"
+    assert told.title.endswith("the gain is that of free ones")
+
+
+def test_what_can_be_done_about_transfers_is_told():
+    """Where it does not bring half of what free ones would; a schedule that saves nothing is not."""
+    dear = with_bubble(quiet(), causes=causes(**DEAR))
+    answers = {"without=p2p": 0.04, "overlap": 0.003}
+    text = "transfers that are posted ahead would save 0.3% of a step"
+    assert f"{text}, more forwards ahead (eager-1f1b) 1.2%." in said(p2p, dear, Fake(answers | {EARLY: 0.012})).detail
+    assert f"{text}." in said(p2p, dear, Fake(answers | {EARLY: 0.0004})).detail
+
+
+@pytest.mark.parametrize(
+    ("run", "early", "megatron"),
+    [
+        (a_run(), True, False),
+        (a_run(schedule="interleaved-1f1b", virtual=2), False, True),
+        (a_run(schedule="gpipe"), False, False),
+    ],
+)
+def test_advice_on_transfers_suits_the_schedule(run, early, megatron):
+    """Forwards run further ahead of 1f1b only; Megatron's option is for interleaved stages."""
+    fake = Fake({"without=p2p": 0.04, "overlap": 0.03}, measured=run)
+    told = said(p2p, with_bubble(quiet(), causes=causes(**DEAR)), fake)
+    assert (EARLY in fake.asked) == early
+    assert ("overlap_p2p_comm" in told.detail) == megatron
 
 
 def test_cheap_transfers():
@@ -133,4 +163,5 @@ def test_exposed_collectives_of_stages(comm, is_said):
     if told is not None:
         assert (told.code, told.gain, told.change) == ("exposed-tp", None, None)
         assert "66.00 ms of a step" in told.detail
-        assert "16.5% of it, and 24.8% of what counts as useful" in told.detail
+        assert "24.8% of what counts as useful" in told.detail
+        assert told.title.endswith("they take 16.5% of a step")
