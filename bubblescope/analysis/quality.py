@@ -14,6 +14,7 @@ from bubblescope.analysis.overlaps import overlapping
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import StepUse
 from bubblescope.analysis.study import Study
+from bubblescope.model import writing as words
 from bubblescope.model.groups import serves
 from bubblescope.model.job import Job
 from bubblescope.model.recorders import recorder
@@ -113,7 +114,7 @@ def _unlabelled(job: Job) -> Finding | None:
     if not ranks:
         return None
     message = (
-        f"no forward or backward could be told on rank {_some(ranks)}: neither labels nor autograd numbers are there, "
+        f"no forward or backward could be told on {words.ranks_named(ranks)}: neither labels nor autograd numbers are there, "
         f"and the kernels between messages do not recur as those of micro-batches would. {_remedy(job, ranks[0])}"
     )
     return Finding("unlabelled", "warning", message)
@@ -126,7 +127,7 @@ def _told_by_kernels(job: Job) -> Finding | None:
     owned = sum(_length(t.work.take(t.work.action >= 0)) for t in map(job.timelines.__getitem__, ranks))
     share = owned / max(1, sum(_length(job.timelines[rank].work) for rank in ranks))
     message = (
-        f"forwards and backwards of rank {_some(ranks)} were told from kernels and messages alone, "
+        f"forwards and backwards of {words.ranks_named(ranks)} were told from kernels and messages alone, "
         f"which explains {share:.0%} of the compute. {_remedy(job, ranks[0])}"
     )
     return Finding("told-by-kernels", "warning", message)

@@ -21,7 +21,10 @@ _GAIN = Entry(
         rows=(("gain", "1 - 610 / 355 * 8 / 16", "14.1%"), ("gain_ns", "355 - 610 / 2", "50 ms")),
     ),
     reading="An upper bound: what is not modelled costs time. One change at a time: gains do not add.",
-    pitfalls="Null where the numbers are not to be trusted, or where no what-if replays the change.",
+    pitfalls=(
+        "Null where the numbers are not to be trusted, where no what-if replays the change, and for a trouble "
+        "that another one hides: of these the text has what both save together."
+    ),
     where="What would help; findings in JSON",
     see=("not-the-bubble", "trusted", "structural"),
     section="how-gains-are-worked-out",

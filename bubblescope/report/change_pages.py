@@ -246,7 +246,7 @@ CHANGES = (
         ),
         reading="Where activations leave room, off; where room is short, on for some stages is cheaper than for all.",
         pitfalls="Without it all activations of a micro-batch are kept, which may be many times as much.",
-        see=("forecasts.memory", "backward"),
+        see=("findings.recompute", "forecasts.memory", "backward"),
         section="recompute",
         document=_DOCUMENT,
         source="Korthikanti et al., arXiv 2205.05198",

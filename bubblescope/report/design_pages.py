@@ -19,8 +19,8 @@ OF_DESIGN = (
         formula="m >= (p-1)(1-share) / (v share); m = 4p leaves (p-1) / (4pv + p - 1)",
         gain="bubblescope whatif m=2m, for the same data",
         pitfalls=(
-            "The global batch grows. The rule of thumb m >= 4p is not enough: it leaves 18 % at p = 8. GLM-130B ran "
-            "p = 8 with m = 176."
+            "The global batch grows. m = 4p is often called negligible, and leaves 18 % at p = 8. GLM-130B ran p = 8 "
+            "with m = 176. Theory has stages alike and transfers free; the gain is that of the replay."
         ),
         example=Example(
             setting="p = 8, v = 1: how many for 5 %, what m = 4p leaves, what m = 176 leaves",
@@ -60,6 +60,7 @@ OF_DESIGN = (
         formula="idle (p-1)(F+B)/v",
         gain="bubblescope whatif schedule=interleaved-1f1b,v=2v: stages cut evenly",
         pitfalls=(
+            "The gain has in it that smaller stages spread a heavy one; the finding says how much is left without. "
             "Layers divide by p v or are laid out by hand; v times the messages; more activations; Megatron-LM wants m "
             "in groups of p or more. One public report at p = 2 saw 2.3 % where a bubble of 20 % should become 11 %."
         ),
@@ -80,10 +81,11 @@ OF_DESIGN = (
         formula="idle zb-h1 (p-1)(F+I-W); zb-v (p-1) max(I/2, I-W)",
         gain="the best of bubblescope whatif schedule=zb-h1 (interleaved-zb for several chunks) and schedule=zb-v",
         pitfalls=(
-            "Only the span of zb-h2 and zb-v is free of idle time, and where F = I = W. With a barrier between steps "
-            "(global gradient norm, loss scale) the window keeps (p-1)F or (p-1)I/2. Without post-validation of the "
-            "optimizer 7 to 10 % of the throughput were lost. A backward that the run does not split counts as half I, "
-            "half W."
+            "Only the span of zb-h2 and zb-v is free of idle time, and where F = I = W: with a barrier between steps "
+            "(global gradient norm, loss scale) the window keeps (p-1)F or (p-1)I/2. The gain has the barrier in it; "
+            "an optimizer with post-validation does without, and its authors lost 7 to 10 % of their throughput with "
+            "it. A backward that the run does not split counts as half I, half W. zb-v takes two chunks a rank, which "
+            "also spread a heavy stage: the finding says how much is left without that."
         ),
         example=Example(
             setting="p = 4, m = 8, F = I = W = 10 ms: idle time",
@@ -105,7 +107,10 @@ OF_DESIGN = (
         hidden=("findings.tensor-parallel",),
         formula="(n/t - 1) / (m + n/t - 1) with n = p t GPUs a pipeline",
         gain="bubblescope whatif tp=2t: work divides evenly, collectives by what the run shows of them",
-        pitfalls="Within a node only, of 8 GPUs mostly. Where the run has t = 1 the replay knows no cost of it.",
+        pitfalls=(
+            "Within a node only, of 8 GPUs mostly. Where the run has t = 1 its collectives are taken to cost nothing. "
+            "Fewer stages also spread a heavy one: the finding says how much is left without that."
+        ),
         example=Example(
             setting="n = 16 GPUs, m = 16",
             rows=(("t = 2", "(8 - 1) / (16 + 8 - 1)", "30.4%"), ("t = 4", "(4 - 1) / (16 + 4 - 1)", "15.8%")),
@@ -156,7 +161,7 @@ OF_DESIGN = (
         text="Tensor-, context- or expert-parallel communication that no compute hides takes 5 % of the step or more.",
         hidden=("findings.exposed-tp",),
         formula="exposed in-stage communication over the step, on the ranks of the slowest pipeline",
-        gain="none is claimed: no what-if replays it",
+        gain="unknown: no what-if replays it; the title has what share of a step it takes",
         pitfalls="It counts as useful time in the bubble: a run without it has a smaller step, not a smaller bubble.",
         remedy="tp_comm_overlap, sequence parallelism, fewer ranks a stage; overlap of the experts' all-to-all.",
         example=Example(

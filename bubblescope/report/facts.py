@@ -31,10 +31,8 @@ SOURCES = {
 }
 _MOST_FINDINGS = 3
 _MOST_LINKS = 2
-_ORDER = "First what is wrong in this run (1% of a step or more), then changes of the design; the largest gain first."
-_READING = (
-    "Gains are upper bounds, one change at a time, and do not add; bubblescope explain findings.NAME says more of each."
-)
+_ORDER = "First what is wrong in this run (1% of a step or more), then its design; the largest gain first."
+_READING = "Gains are upper bounds of one change each and do not add. More: bubblescope explain findings.NAME"
 _UNEXPLAINED = 0.05  # the residual beyond which docs/definitions.md calls the causes untrusted
 
 

@@ -20,6 +20,9 @@ OF_TROUBLES = (
             "bubblescope whatif layers=best where the layers are known and that saves half of what even stages would; "
             "else without=imbalance, as if work could be divided to any fraction"
         ),
+        neighbours=(
+            "Where late hosts or another cause hide it, it is told without a gain of its own: then see what both save."
+        ),
         pitfalls=(
             "Layers are whole, and memory moves with them. With one replica a slow GPU looks like a heavy stage. A "
             "vocabulary that is spread over all ranks takes one or two more micro-batches of memory."
@@ -128,14 +131,17 @@ OF_TROUBLES = (
     Entry(
         name="findings.p2p",
         summary="ranks wait while messages between stages move",
-        text="The finding `p2p`: compute could go on while they do.",
+        text=(
+            "The finding `p2p`. Its gain is that of posting them ahead, or where that saves little that of free ones: "
+            "its title says which."
+        ),
         formula="1f1b with sends that hold their rank waits 2(m+p)-5 transfers a step, posted ahead 2(p-1)",
         gain=(
             "bubblescope whatif overlap where that saves half of what free transfers would; else without=p2p, which no "
             "link can do"
         ),
-        pitfalls="Forwards that run ahead keep more activations, and virtual stages send more.",
-        remedy="Post receives early (overlap_p2p_comm), eager-1f1b, or virtual stages.",
+        pitfalls="No link is free. Forwards that run ahead keep more activations, and virtual stages send more.",
+        remedy="Post receives early, let no send hold its rank; for 1f1b eager-1f1b; faster links, smaller messages.",
         example=Example(
             setting="1f1b with p = 8, m = 32 and 1 ms a transfer",
             rows=(("sends hold their rank", "2 * (32 + 8) - 5", "75 ms"), ("posted ahead", "2 * (8 - 1)", "14 ms")),
@@ -147,13 +153,13 @@ OF_TROUBLES = (
     ),
     Entry(
         name="host-bound",
-        summary="GPUs wait for their hosts to launch work",
+        summary="ranks wait for their hosts to launch work",
         text="The input of an action is there and nothing is launched yet, or not fast enough.",
         hidden=("findings.host-bound",),
         formula="T6 - T5 of the causes, without single pauses",
         gain="bubblescope whatif without=host, less without=pauses where pauses were found",
         pitfalls="The profiler slows hosts down itself: compare steps with those of a run without it.",
-        remedy="CUDA graphs, torch.compile, larger micro-batches, more loader workers, no .item() in a step.",
+        remedy="Fewer and larger kernels (torch.compile, CUDA graphs), more loader workers, no .item() in a step.",
         example=Example(
             setting="8 micro-batches, forward and backward, 0.2 ms late each, in a step of 355 ms",
             rows=(("late", "2 * 8 * 0.2", "3.2 ms"), ("at most", "3.2 / 355", "0.9%")),

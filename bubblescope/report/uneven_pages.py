@@ -101,7 +101,7 @@ UNEVEN = (
         reading="found says whether there is such an effect; what it costs is the part data of jitter.",
         pitfalls="Few micro-batches can correlate by chance: what counts is chance, not correlation alone.",
         where="JSON",
-        see=("jitter.data", "jitter", "chance"),
+        see=("findings.data-length", "jitter.data", "jitter", "chance"),
         section=_SECTION,
         source=f"{_PAPER}, section 5.3",
     ),

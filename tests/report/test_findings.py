@@ -41,6 +41,7 @@ def test_a_proposal_begins_with_its_code_and_gain():
     assert order.startswith("First what is wrong in this run")
     assert first == "host-bound: Launch earlier (saves at most 81.00 ms, 8.1% of a step). So and so."
     assert "Gains are upper bounds" in reading
+    assert len(order) <= len(reading) <= 98  # a line each
     assert "do not add" in reading
 
 
