@@ -103,14 +103,17 @@ def _ratio(of: Lengths, to: Lengths) -> Lengths:
 
 
 def _possible(course: Course, durations: Lengths, wire: Delays) -> Delays:
-    """The delays, without sends that block where the order could not run with them.
+    """The delays, without sends that block where the order could not run with them. Raises Deadlock if it never can.
 
     Where every gap has another reason too, sends are thought to block that could not.
     """
     try:
         course.run(durations.tolist(), wire)
     except Deadlock:
-        return replace(wire, blocking=False)
+        if not wire.blocking:
+            raise
+        wire = replace(wire, blocking=False)
+        course.run(durations.tolist(), wire)
     return wire
 
 

@@ -43,7 +43,7 @@ class Waits:
 
 def waits(views: Mapping[int, RankView], step: PipelineStep) -> Waits:
     """Read off the messages and gaps of the ranks of a step."""
-    seen = [_Waits.of(views[rank], mine, step.window.start) for rank, mine in step.steps.items()]
+    seen = [_Waits.of(views[rank], mine, step.window_of(rank).start) for rank, mine in step.steps.items()]
     transfer, posted, host, inside = (
         means((row for one in seen for row in one.rows(part)), lambda action: action)
         for part in ("transfer", "posted", "host", "inside")

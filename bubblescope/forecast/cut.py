@@ -38,7 +38,7 @@ class Model:
 
     def wanted(self, changes: Changes, to: Target, orders: Mapping[int, Order]) -> Counts:
         """How many layers each stage of a changed run has; raises UsageError where that cannot be."""
-        stages = to.shape.stages
+        stages = to.stages
         if changes.layers == "best":
             return self._best(stages, to, orders)
         if changes.layers is not None:

@@ -156,7 +156,7 @@ class Forecaster:
             if changes.layers is not None:
                 raise UsageError("the traces show no layers; state how many each stage has: --layers")
             return None
-        if changes.layers is None and to.shape.stages == self.now.shape.stages:
+        if changes.layers is None and to.stages == self.now.stages:
             return None
         return self.model.wanted(changes, to, to.orders or self.runs[0].orders)
 

@@ -181,7 +181,8 @@ def _pipeline(
     def sparse(of: Sequence[Mapping[Action, float]], absent: float) -> Table:
         rows = np.full((len(steps), len(column)), absent)
         for row, mine in zip(rows, of, strict=True):
-            row[[column[action] for action in mine]] = list(mine.values())
+            known = [action for action in mine if action in column]
+            row[[column[action] for action in known]] = [mine[action] for action in known]
         return rows
 
     keys = [(step.pipeline, step.step) for step in steps]

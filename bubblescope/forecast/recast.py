@@ -55,7 +55,7 @@ class Recast:
     @cached_property
     def course(self) -> Course:
         """The orders, ready to run."""
-        last = self.to.shape.stages - 1 if self.to.orders is not None else max(a.stage for a in self.run.column)
+        last = self.to.stages - 1 if self.to.orders is not None else max(a.stage for a in self.run.column)
         return Course(dict(sorted(self.orders.items())), last_stage=last, together=self.together)
 
     @cached_property
@@ -129,11 +129,11 @@ class Recast:
             return self.moved[stage, kind == Kind.F]
         if self._as_many_stages:
             return ((stage, 1.0),)
-        return cover(stage, self.now.shape.stages / self.to.shape.stages)
+        return cover(stage, self.now.stages / self.to.stages)
 
     @property
     def _as_many_stages(self) -> bool:
-        return self.now.shape.stages == self.to.shape.stages
+        return self.now.stages == self.to.stages
 
     def _factor(self, position: int, action: Action, kind: Kind, stage: int) -> float:
         """What a slow rank and another tensor-parallel degree make of a piece of an action."""
@@ -144,7 +144,8 @@ class Recast:
             return 1.0
         if "straggler" in self.changes.without:
             return self.run.quick[kind]
-        if self._as_many_stages and stage in self.now.placement[position]:
+        placement = self.now.placement
+        if self._as_many_stages and position < len(placement) and stage in placement[position]:
             return self.run.straggler(position, stage, kind)
         covered = cover(position, self.now.shape.p / self.to.shape.p)
         return max(self._slow_position(at, kind) for at, _ in covered)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from bubblescope.analysis.study import Study
 from bubblescope.errors import UsageError
 from bubblescope.forecast.partition import Counts
-from bubblescope.model.actions import Action, Order
+from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.model.changes import Changes
 from bubblescope.model.placement import Placement
 from bubblescope.schedules.family import Costs, Family, Shape, Variant
@@ -48,6 +48,11 @@ class Target:
     layers: Counts | None = None
 
     @property
+    def stages(self) -> int:
+        """Stages of the whole pipeline: of an order that goes by no name they need not be p v."""
+        return len({stage for held in self.placement for stage in held})
+
+    @property
     def data(self) -> float:
         """Data of a step, in measured micro-batches."""
         return self.shape.m * self.size
@@ -56,11 +61,11 @@ class Target:
 def target(found: Study, changes: Changes) -> Target:
     """Raises UsageError, with the reason, where there is no such run."""
     now = aimed(found)
-    wanted = changes.schedule, changes.microbatches, changes.virtual, changes.tp, changes.microbatch
-    if not any(value is not None for value in wanted):
+    if _as_it_is(now, changes):
         return now
     tp, p = _degrees(now, changes)
     family = _family(now, changes)
+    _check_training(family, found)
     size = 1.0 if changes.microbatch is None else changes.microbatch
     shape = _shape(family, now, changes, p, _microbatches(now, changes, size))
     if (family, shape, tp, size) == (now.family, replace(now.shape, group=None), now.tp, now.size):
@@ -78,6 +83,13 @@ def target(found: Study, changes: Changes) -> Target:
         orders=orders,
         together=frozenset[Action]().union(*(family.together(shape, rank) for rank in range(shape.p))),
     )
+
+
+def _as_it_is(now: Target, changes: Changes) -> bool:
+    """Whether all that is named is as it was measured: so much can be said of an order that goes by no name too."""
+    wanted = changes.schedule, changes.microbatches, changes.virtual, changes.tp, changes.microbatch
+    present = None, now.shape.m, now.shape.v, now.tp, now.size
+    return all(value is None or value == known for value, known in zip(wanted, present, strict=True))
 
 
 def aimed(found: Study) -> Target:
@@ -118,6 +130,13 @@ def _family(now: Target, changes: Changes) -> Family:
     if family.asynchronous:
         raise UsageError(f"steps of {family.name} overlap, and it trains with old weights: it is another training")
     return family
+
+
+def _check_training(family: Family, found: Study) -> None:
+    trains = any(action.kind != Kind.F for step in found.whole for action in step.durations)
+    if trains == (family.kinds == {Kind.F}):
+        what = "leaves out the backwards that the run has" if trains else "has backwards, and the run has none to go by"
+        raise UsageError(f"{family.name} {what}")
 
 
 def _microbatches(now: Target, changes: Changes, size: float) -> int:

@@ -95,7 +95,7 @@ def _of_layers(changes: Changes, now: Target, to: Target) -> Iterator[str]:
         yield "layers move with their work; embedding, head and loss stay at the ends"
         if changes.layers is None:
             yield "layers are spread as evenly as their number allows"
-    elif to.shape.stages != now.shape.stages:
+    elif to.stages != now.stages:
         yield "the work of a stage is spread evenly over its layers"
 
 

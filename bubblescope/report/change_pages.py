@@ -33,7 +33,7 @@ CHANGES = (
         ),
         pitfalls=(
             "The order is the textbook's, whatever a framework makes of it. Schedules whose steps overlap are another "
-            "training, and no forecast is made."
+            "training, forwards alone are none, and no forecast is made."
         ),
         see=("forecast", "v=N", "forecasts.memory", "zb-h1", "interleaved-1f1b"),
         section="schedule",
