@@ -115,7 +115,8 @@ def _unlabelled(job: Job) -> Finding | None:
         return None
     message = (
         f"no forward or backward could be told on {words.ranks_named(ranks)}: neither labels nor autograd numbers are "
-        f"there, and the kernels between messages do not recur as those of micro-batches would. {_remedy(job, ranks[0])}"
+        "there, and the kernels between messages do not recur as those of micro-batches would. "
+        f"{_remedy(job, ranks[0])}"
     )
     return Finding("unlabelled", "warning", message)
 
