@@ -220,14 +220,20 @@ class Forecaster:
 
     @cached_property
     def _exposed(self) -> dict[int, float]:
-        """Nanoseconds of each step in which gradients were reduced outside the pipeline, on the rank with the most."""
-        exposed: dict[int, list[float]] = {}
-        for step in (step for run in self.runs for step in run.steps):
-            for rank, mine in step.steps.items():
-                window = step.window_of(rank)
-                beside = [Window(mine.start, window.start), Window(window.end, mine.end)]
-                exposed.setdefault(step.step, []).append(outside(self.found.views[rank].lanes, beside).dp)
-        return {number: max(of) for number, of in exposed.items()}
+        """Nanoseconds of each step in which gradients were reduced outside the pipeline, on the rank with the most.
+
+        Of the slowest pipeline: the ranks of the others wait for it there, which is no communication.
+        """
+        by_step = _grouped((step.step, step) for run in self.runs for step in run.steps)
+        return {number: self._reduced(max(of, key=lambda step: step.window.length)) for number, of in by_step.items()}
+
+    def _reduced(self, step: PipelineStep) -> float:
+        exposed = []
+        for rank, mine in step.steps.items():
+            window = step.window_of(rank)
+            beside = [Window(mine.start, window.start), Window(window.end, mine.end)]
+            exposed.append(outside(self.found.views[rank].lanes, beside).dp)
+        return max(exposed)
 
     @cached_property
     def _even(self) -> Mapping[Kind, float]:

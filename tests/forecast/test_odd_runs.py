@@ -93,3 +93,11 @@ def test_forwards_alone_are_not_held_against_training(tmp_path, measured, asked)
     told = engine.whatif(tmp_path, [Changes(schedule=asked)], OPTIONS).forecasts[0]
     assert told.run is None
     assert "backwards" in told.problem
+
+
+def test_waiting_for_a_slow_replica_is_no_reduction_of_gradients(tmp_path):
+    """30 ms of it can be hidden, and not the 60 ms for which the quick replica waits."""
+    job = Job(p=2, m=4, d=2, steps=3, straggler=((0, 1.5),), optimizer_ns=40_000_000, dp_ns=30_000_000, kernels=1)
+    write(job, tmp_path)
+    found = engine.whatif(tmp_path, [Changes(without=frozenset({"dp"}))], OPTIONS)
+    assert found.forecasts[0].gain_ns == pytest.approx(30_000_000, rel=0.02)
