@@ -271,7 +271,7 @@ def tensor_parallel(context: Context) -> Iterator[Proposal]:
         sentences(
             f"On the same GPUs {told.run.pp} stages take the place of {run.pp}" + (f": {becomes}." if becomes else "."),
             _left(context, change, told),
-            f"All {2 * run.tp} ranks of a stage belong in one node"
+            f"{'Both' if free else f'All {2 * run.tp}'} ranks of a stage belong in one node"
             + ("." if free else "; collectives are counted at the speed that was measured."),
         ),
         gained(told),

@@ -188,6 +188,13 @@ def test_tensor_parallel_stays_in_a_node(tp, pp, asked):
     assert told is None or f"On the same GPUs {pp // 2} stages take the place of {pp}" in told.detail
 
 
+@pytest.mark.parametrize(("tp", "words"), [(1, "Both ranks of a stage"), (2, "All 4 ranks of a stage")])
+def test_two_ranks_are_both(tp, words):
+    """And more than two are all."""
+    fake = Fake({f"tp={2 * tp}": (0.1, a_run(pp=4))}, measured=a_run(tp=tp, pp=8))
+    assert words in said(tensor_parallel, quiet(), fake).detail
+
+
 @pytest.mark.parametrize(
     "rule", [more_microbatches, virtual_stages, zero_bubble, tensor_parallel, smaller_microbatches]
 )
