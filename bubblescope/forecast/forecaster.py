@@ -20,7 +20,7 @@ from bubblescope.forecast.cut import Model, known
 from bubblescope.forecast.measured import Measured, measured
 from bubblescope.forecast.memory import memory
 from bubblescope.forecast.partition import Counts
-from bubblescope.forecast.recast import Recast
+from bubblescope.forecast.recast import Plan, Recast
 from bubblescope.forecast.target import Target, aimed, target
 from bubblescope.forecast.words import assumptions, title
 from bubblescope.model.actions import Kind, Order
@@ -163,25 +163,31 @@ class Forecaster:
     def _lengths(self, changes: Changes, to: Target) -> Iterator[_Length]:
         """Each pipeline in each step, replayed."""
         even = self._even if changes.even else {}
+        plans = self._as_measured if to.orders is None and to.layers is None and changes.recompute is None else {}
         moved = self.model.shares(to.layers) if self.model is not None and to.layers is not None else None
-        recasts: dict[tuple[int, frozenset[tuple[int, Order]]], Recast] = {}
+        recasts: dict[Plan, Recast] = {}
         for run in self.runs:
             for row, step in enumerate(run.steps):
                 orders = to.orders or step.replayed
                 key = run.pipeline, frozenset(orders.items())
-                if key not in recasts:
-                    together = to.together if to.orders is not None else step.together
-                    recasts[key] = Recast(
+                if key not in plans:
+                    plans[key] = Plan(
                         run=run,
                         now=self.now,
                         to=to,
-                        changes=changes,
                         orders=orders,
-                        together=together,
-                        even=even,
+                        together=to.together if to.orders is not None else step.together,
+                        recompute=changes.recompute,
                         moved=moved,
                     )
-                yield _length(recasts[key], row, step.step)
+                plan = plans[key]
+                recast = recasts.setdefault(plan, Recast(plan=plan, changes=changes, even=even))
+                yield _length(recast, row, step.step)
+
+    @cached_property
+    def _as_measured(self) -> dict[tuple[int, frozenset[tuple[int, Order]]], Plan]:
+        """Plans of the run as it was measured, by pipeline and orders: most questions ask for other times only."""
+        return {}
 
     def _run(self, changes: Changes, to: Target, lengths: Sequence[_Length]) -> Run:
         by_step = _grouped((length.step, length) for length in lengths)

@@ -15,7 +15,7 @@ from bubblescope.forecast.measured import Measured
 from bubblescope.model.actions import Action, Kind
 from bubblescope.model.changes import Recompute
 
-__all__ = ["WEIGHT_SHARE", "Cut", "Pieces", "StageShares", "pieces"]
+__all__ = ["WEIGHT_SHARE", "Cut", "Pieces", "Place", "StageShares", "pieces"]
 
 WEIGHT_SHARE = 0.5
 """The part of a full backward that is its weight gradient, where the run does not split it.
@@ -30,6 +30,15 @@ StageShares = Callable[[int, Kind], Shares]
 """The measured stages that a new one consists of, and the share of the work of each, by new stage and kind."""
 
 
+class Place(NamedTuple):
+    """Where a piece comes from and goes: the new action's position and stage, the measured one's kind and stage."""
+
+    position: int
+    stage: int
+    kind: Kind
+    measured: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
     """Rows that each say: so much of that measured action, so many steps later, is in that new action.
@@ -38,45 +47,45 @@ class Pieces:
         new: number of the new action.
         column: of the measured one.
         later: steps by which a micro-batch beyond the measured ones is taken from a later step.
+        place: number of its place among `places`.
         work: share of its useful time.
         inside: share of its gaps.
         mean: weights that add up to 1 over the pieces of an action, for what does not grow with it.
+        places: all of them.
     """
 
     new: Ints
     column: Ints
     later: Ints
+    place: Ints
     work: Floats
     inside: Floats
     mean: Floats
+    places: tuple[Place, ...]
 
 
 class _Piece(NamedTuple):
     new: int
     column: int
     later: int
+    place: int
     work: float
     inside: float
     mean: float
 
 
-def pieces(cut: Cut, positions: Mapping[Action, int], factor: Callable[[int, Action, Kind, int], float]) -> Pieces:
-    """Take new actions apart.
-
-    Args:
-        cut: how.
-        positions: of the new actions, in the order of their numbers.
-        factor: what multiplies the work of a piece, from the new action's position, the new action, and kind and stage
-            of the measured one.
-    """
+def pieces(cut: Cut, positions: Mapping[Action, int]) -> Pieces:
+    """Take new actions apart; `positions` are theirs, in the order of their numbers."""
+    places: dict[Place, int] = {}
     rows = [
         row
         for number, (action, position) in enumerate(positions.items())
-        for row in _weighted(number, position, action, list(cut.parts(action)), factor)
+        for row in _weighted(number, position, action, list(cut.parts(action)), places)
     ]
-    columns = np.array(rows, np.float64).reshape(-1, 6).T
-    new, column, later = columns[:3].astype(np.int64)
-    return Pieces(new, column, later, *columns[3:])
+    columns = np.array(rows, np.float64).reshape(-1, len(_Piece._fields)).T
+    new, column, later, place = columns[:4].astype(np.int64)
+    work, inside, mean = columns[4:]
+    return Pieces(new, column, later, place, work, inside, mean, tuple(places))
 
 
 class _Part(NamedTuple):
@@ -92,25 +101,16 @@ class _Part(NamedTuple):
 
 
 def _weighted(
-    number: int,
-    position: int,
-    action: Action,
-    parts: list[_Part],
-    factor: Callable[[int, Action, Kind, int], float],
+    number: int, position: int, action: Action, parts: list[_Part], places: dict[Place, int]
 ) -> Iterator[_Piece]:
     counted = sum(part.stage * part.batch for part in parts if not part.again)
     batch = {(part.later, part.action.microbatch): part.batch for part in parts}
     whole = sum(batch.values())
     for part in parts:
-        scaled = factor(position, action, part.action.kind, part.action.stage)
-        yield _Piece(
-            number,
-            part.column,
-            part.later,
-            part.stage * part.kind * part.batch * scaled,
-            part.stage * part.kind * part.batch / whole,
-            0.0 if part.again else part.stage * part.batch / counted,
-        )
+        place = Place(position, action.stage, part.action.kind, part.action.stage)
+        share = part.stage * part.kind * part.batch
+        mean = 0.0 if part.again else part.stage * part.batch / counted
+        yield _Piece(number, part.column, part.later, places.setdefault(place, len(places)), share, share / whole, mean)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,36 +20,34 @@ from bubblescope.forecast.measured import Measured, before
 from bubblescope.forecast.pieces import Cut, Pieces, pieces
 from bubblescope.forecast.target import Target
 from bubblescope.model.actions import Action, Kind, Order
-from bubblescope.model.changes import Changes
+from bubblescope.model.changes import Changes, Recompute
 from bubblescope.schedules.replay import NEVER, Course, Delays
 
-__all__ = ["Recast"]
+__all__ = ["Plan", "Recast"]
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Recast:
-    """A pipeline of a changed run, for one set of orders.
+class Plan:
+    """The orders of a pipeline of a changed run, and what their actions are made of, whatever their times.
 
     Attributes:
         run: the measured steps.
         now: the run as it was measured.
         to: as it is to be.
-        changes: what changes.
         orders: of the changed run, by position.
         together: actions that run as one block with the one behind them.
-        even: mean of every kind over all pipelines, where each action is to be as long as that.
+        recompute: whether backwards run their forwards again, where that changes.
         moved: where layers move, the shares that follow from it.
     """
 
     run: Measured
     now: Target
     to: Target
-    changes: Changes
     orders: Mapping[int, Order]
     together: frozenset[Action]
-    even: Mapping[Kind, float]
+    recompute: Recompute | None = None
     moved: StageTable | None = None
 
     @cached_property
@@ -67,13 +65,62 @@ class Recast:
     @cached_property
     def pieces(self) -> Pieces:
         """What the actions are made of."""
-        shape = self.to.shape
-        cut = Cut(self.run, self.now.shape.m, self.to.size, shape.slices, self._shares, self.changes.recompute)
-        return pieces(cut, self.positions, self._factor)
+        cut = Cut(self.run, self.now.shape.m, self.to.size, self.to.shape.slices, self._shares, self.recompute)
+        return pieces(cut, self.positions)
+
+    @cached_property
+    def as_many_stages(self) -> bool:
+        """Whether the model is cut into as many stages as it was."""
+        return self.now.stages == self.to.stages
+
+    def _shares(self, stage: int, kind: Kind) -> Shares:
+        if self.moved is not None:
+            return self.moved[stage, kind == Kind.F]
+        return ((stage, 1.0),) if self.as_many_stages else cover(stage, self.now.stages / self.to.stages)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recast:
+    """The times of a planned run.
+
+    Attributes:
+        plan: its actions.
+        changes: what changes.
+        even: mean of every kind over all pipelines, where each action is to be as long as that.
+    """
+
+    plan: Plan
+    changes: Changes
+    even: Mapping[Kind, float]
+
+    @property
+    def run(self) -> Measured:
+        """The measured steps."""
+        return self.plan.run
+
+    @property
+    def now(self) -> Target:
+        """The run as it was measured."""
+        return self.plan.now
+
+    @property
+    def to(self) -> Target:
+        """The run as it is to be."""
+        return self.plan.to
+
+    @property
+    def course(self) -> Course:
+        """The orders, ready to run."""
+        return self.plan.course
+
+    @property
+    def pieces(self) -> Pieces:
+        """What the actions are made of."""
+        return self.plan.pieces
 
     def durations(self, step: int) -> Floats:
         """Useful nanoseconds of every action in the step of that number."""
-        return self._summed(self._work, self.pieces.work, step).clip(0)
+        return self._summed(self._work, self.pieces.work * self._factors, step).clip(0)
 
     def inside(self, step: int) -> Floats:
         """Nanoseconds of gaps within every action."""
@@ -124,20 +171,11 @@ class Recast:
         before = np.minimum(run.late_pause, run.late.clip(0))
         return run.late - before, (run.inside - (run.late_pause - before)).clip(0)
 
-    def _shares(self, stage: int, kind: Kind) -> Shares:
-        if self.moved is not None:
-            return self.moved[stage, kind == Kind.F]
-        if self._as_many_stages:
-            return ((stage, 1.0),)
-        return cover(stage, self.now.stages / self.to.stages)
-
-    @property
-    def _as_many_stages(self) -> bool:
-        return self.now.stages == self.to.stages
-
-    def _factor(self, position: int, action: Action, kind: Kind, stage: int) -> float:
-        """What a slow rank and another tensor-parallel degree make of a piece of an action."""
-        return self._slow(position, action.stage, kind) * self._narrower(stage)
+    @cached_property
+    def _factors(self) -> Floats:
+        """What a slow rank and another tensor-parallel degree make of each piece."""
+        of = [self._slow(at, stage, kind) * self._narrower(old) for at, stage, kind, old in self.pieces.places]
+        return np.array(of)[self.pieces.place] if of else np.zeros(0)
 
     def _slow(self, position: int, stage: int, kind: Kind) -> float:
         if self.even:
@@ -145,7 +183,7 @@ class Recast:
         if "straggler" in self.changes.without:
             return self.run.quick[kind]
         placement = self.now.placement
-        if self._as_many_stages and position < len(placement) and stage in placement[position]:
+        if self.plan.as_many_stages and position < len(placement) and stage in placement[position]:
             return self.run.straggler(position, stage, kind)
         covered = cover(position, self.now.shape.p / self.to.shape.p)
         return max(self._slow_position(at, kind) for at, _ in covered)
@@ -182,7 +220,7 @@ class Recast:
 
     def _exact(self, table: Floats, step: int) -> Floats:
         """The values of the measured actions themselves, NaN where an action moved to other stages or ranks."""
-        if not (self._as_many_stages and self.now.placement == self.to.placement):
+        if not (self.plan.as_many_stages and self.now.placement == self.to.placement):
             return np.full(len(self.course.actions), np.nan)
         known = self._summed((~np.isnan(table)).astype(np.float64), self.pieces.mean, step)
         values = self._summed(table, self.pieces.mean, step)
@@ -196,7 +234,7 @@ class Recast:
         exact, usual = self._exact(self.run.posted, step), self.run.usual_posting
         posted = {}
         for k, action in enumerate(self.course.actions):
-            at = self.positions[action]
+            at = self.plan.positions[action]
             same = self.run.before.get(action) == self._before.get(action) and self.to.size == 1
             value = exact[k] if same else np.nan
             posted[action] = usual.get(at, usual[-1]) if np.isnan(value) else float(value)
@@ -204,7 +242,7 @@ class Recast:
 
     @cached_property
     def _before(self) -> dict[Action, Action | None]:
-        return before(self.orders)
+        return before(self.plan.orders)
 
     def _blocks(self, step: int) -> bool:
         """Whether a send holds its rank: as measured; another schedule brings other code, which need not do so."""
