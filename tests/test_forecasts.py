@@ -171,3 +171,28 @@ def test_data_are_trusted_as_by_analyze(skew_ns, tmp_path):
     report, found = engine.analyze(tmp_path).report, whatif(tmp_path, "m=8", anyway=True)
     assert (found.quality, found.trusted) == (report.quality, report.bubble.trusted)
     assert found.trusted is not bool(skew_ns)
+
+
+@pytest.mark.parametrize(
+    ("shape", "bubble", "change", "then"),
+    [
+        ((2, 1), 0.5, "m=4", 0.2),  # 0.1 s of compute and 0.1 s of waiting; four times the compute
+        ((8, 32), 0.179, "m=176", 0.038),  # m = 4p leaves 18 %; GLM-130B's 176 leave 3.8 %
+        ((8, 32), 0.179, "m=133", 0.05),
+    ],
+)
+def test_textbook_numbers(tmp_path, shape, bubble, change, then):
+    """(p - 1) / (m + p - 1), measured and forecast."""
+    p, m = shape
+    write(Job(compress=False, kernels=1, p=p, m=m, steps=1, forward_ns=33_000_000, backward_ns=67_000_000), tmp_path)
+    told = whatif([tmp_path], change)
+    assert told.measured.bubble == pytest.approx(bubble, abs=0.0005)
+    assert told.forecasts[0].run.bubble == pytest.approx(then, abs=0.0005)
+
+
+def test_no_gradients_to_hide_are_said_so(tmp_path):
+    """Without a replica there is nothing to reduce."""
+    write(Job(compress=False, steps=2), tmp_path)
+    told = whatif([tmp_path], "without=dp").forecasts[0]
+    assert told.gain == 0
+    assert "the traces tell of no reduction of gradients outside the pipeline" in told.assumptions

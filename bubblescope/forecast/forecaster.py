@@ -142,9 +142,17 @@ class Forecaster:
             run=run,
             gain=gain,
             gain_ns=round(gain * self.replayed.step_ns),
-            assumptions=assumptions(changes, self.now, to, splits=splits, replicas=len(self.runs)),
+            assumptions=(
+                *assumptions(changes, self.now, to, splits=splits, replicas=len(self.runs)),
+                *self._unrecognised(changes),
+            ),
             layers=to.layers,
         )
+
+    def _unrecognised(self, changes: Changes) -> Iterator[str]:
+        """That nothing was found of what is to be gone: the traces may hold it by another name."""
+        if "dp" in changes.without and not any(self._exposed.values()):
+            yield "the traces tell of no reduction of gradients outside the pipeline"
 
     def _layers(self, changes: Changes, to: Target) -> Counts | None:
         """How many layers each stage has then; None where they stay where they are, or nothing is known of them."""

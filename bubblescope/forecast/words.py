@@ -49,7 +49,8 @@ def _structure(changes: Changes, now: Target, to: Target) -> Iterator[str]:
     if shape.v != now.shape.v:
         yield f"{shape.v} {'stage' if shape.v == 1 else 'stages'} a rank"
     if changes.tp is not None:
-        yield f"tp {changes.tp}, so pp {shape.p}"
+        free = " with free collectives" if now.tp == 1 and changes.tp > 1 else ""
+        yield f"tp {changes.tp}{free}, so pp {shape.p}"
     if changes.microbatch is not None:
         yield f"micro-batches {factor(changes.microbatch)} times as large"
     if shape.m != now.shape.m:
