@@ -138,6 +138,8 @@ def _transfers() -> Iterator[Pair]:
     yield Pair(job, "p2p=2", replace(job, p2p_ns=3_000_000))
     fused = replace(job, fused=True)
     yield Pair(fused, "p2p=free", replace(fused, p2p_ns=0))
+    eager = Job(**SPARE, schedule="eager-1f1b", p=2, m=12, fused=True, p2p_ns=500_000)
+    yield Pair(eager, "schedule=gpipe", replace(eager, schedule="gpipe"))
     split = replace(job, schedule="zb-h1")
     yield Pair(split, "p2p=0.5", replace(split, p2p_ns=750_000))
     late = replace(job, host_gap_ns=800_000)

@@ -144,15 +144,17 @@ class Forecaster:
             gain_ns=round(gain * self.replayed.step_ns),
             assumptions=(
                 *assumptions(changes, self.now, to, splits=splits, replicas=len(self.runs)),
-                *self._unrecognised(changes),
+                *self._of_messages(changes, to),
             ),
             layers=to.layers,
         )
 
-    def _unrecognised(self, changes: Changes) -> Iterator[str]:
-        """That nothing was found of what is to be gone: the traces may hold it by another name."""
+    def _of_messages(self, changes: Changes, to: Target) -> Iterator[str]:
+        """What is taken for granted of what the traces tell of messages."""
         if "dp" in changes.without and not any(self._exposed.values()):
             yield "the traces tell of no reduction of gradients outside the pipeline"
+        if any(run.fused for run in self.runs) and to.orders is not None and to.family is self.now.family:
+            yield "messages that share a kernel wait for each other as long as they did"
 
     def _layers(self, changes: Changes, to: Target) -> Counts | None:
         """How many layers each stage has then; None where they stay where they are, or nothing is known of them."""

@@ -16,8 +16,8 @@ from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.analysis.profiles import Place, Profiles
 from bubblescope.analysis.rerun import Rerun
 from bubblescope.analysis.study import Study
-from bubblescope.analysis.variation import Variation
 from bubblescope.model.actions import Action, Kind, Order
+from bubblescope.model.timeline import Messages
 from bubblescope.schedules.replay import NEVER, Course
 
 __all__ = ["Measured", "before", "measured"]
@@ -48,6 +48,7 @@ class Measured:
         transfer: nanoseconds that its input moved.
         posted: nanoseconds from the end of the action before to when its input was asked for.
         blocking: by step, whether a send holds its rank.
+        fused: whether kernels hold several messages, which then end together.
         in_stage: by position, the share of useful time that is exposed communication of the stage itself.
     """
 
@@ -67,6 +68,7 @@ class Measured:
     transfer: Table
     posted: Table
     blocking: tuple[bool, ...]
+    fused: bool
     in_stage: Mapping[int, float]
 
     @property
@@ -92,15 +94,19 @@ class Measured:
 
     @cached_property
     def edges(self) -> dict[tuple[int, int], float]:
-        """The median transfer between two positions."""
+        """How long a transfer between two positions usually takes: the median.
+
+        Of kernels that hold several messages the least: the others also tell how long they waited for each other.
+        """
         known: dict[tuple[int, int], list[Table]] = {}
         course = Course(dict(sorted(self.orders.items())), last_stage=max(a.stage for a in self.column))
         for k, source in enumerate(course.source):
             if source != NEVER and course.rank[source] != course.rank[k]:
                 times = self.transfer[:, self.column[course.actions[k]]]
                 known.setdefault((course.rank[source], course.rank[k]), []).append(times)
-        medians = {edge: np.concatenate(times) for edge, times in known.items()}
-        return {edge: float(np.nanmedian(of)) for edge, of in medians.items() if not np.isnan(of).all()}
+        joined = {edge: np.concatenate(times) for edge, times in known.items()}
+        seen = {edge: of[~np.isnan(of)] for edge, of in joined.items()}
+        return {edge: float(of.min() if self.fused else np.median(of)) for edge, of in seen.items() if len(of)}
 
     @cached_property
     def usual_posting(self) -> dict[int, float]:
@@ -125,16 +131,7 @@ def measured(found: Study, steps: Sequence[PipelineStep]) -> tuple[Measured, ...
         by_pipeline.setdefault(step.pipeline, []).append(step)
     assert found.variation is not None
     paused, quick = host_pauses(found), _quick(by_pipeline, found.variation.profiles)
-    return tuple(
-        _pipeline(
-            found.variation,
-            mine,
-            paused,
-            quick[number],
-            [Rerun.of(found, step, found.variation.profiles) for step in mine],
-        )
-        for number, mine in sorted(by_pipeline.items())
-    )
+    return tuple(_pipeline(found, mine, paused, quick[number]) for number, mine in sorted(by_pipeline.items()))
 
 
 def _quick(steps: Mapping[int, Sequence[PipelineStep]], profiles: Profiles) -> dict[int, dict[Kind, float]]:
@@ -162,12 +159,14 @@ def _sum(of: Mapping[Place, float], places: Iterable[Place], kind: Kind) -> floa
 
 
 def _pipeline(
-    variation: Variation,
+    found: Study,
     steps: Sequence[PipelineStep],
     paused: Mapping[tuple[int, int], Mapping[Action, float]],
     quick: Mapping[Kind, float],
-    reruns: Sequence[Rerun],
 ) -> Measured:
+    variation = found.variation
+    assert variation is not None
+    reruns = [Rerun.of(found, step, variation.profiles) for step in steps]
     position = {action: at for step in steps for at, order in sorted(step.replayed.items()) for action in order}
     column = {action: k for k, action in enumerate(position)}
     places = [np.array([column[action] for action in rerun.course.actions]) for rerun in reruns]
@@ -203,6 +202,7 @@ def _pipeline(
         transfer=sparse([_mapped(rerun.wire.transfer) for rerun in reruns], np.nan),
         posted=sparse([_mapped(rerun.wire.posted) for rerun in reruns], np.nan),
         blocking=tuple(rerun.wire.blocking for rerun in reruns),
+        fused=any(_fused(found.views[rank].timeline.messages) for step in steps for rank in step.steps),
         in_stage=_in_stage(steps),
     )
 
@@ -214,6 +214,11 @@ def _factors(kept: Mapping[tuple[int, bool], float], column: Mapping[Action, int
 
 def _mapped(times: float | Mapping[Action, float] | None) -> Mapping[Action, float]:
     return times if isinstance(times, Mapping) else {}
+
+
+def _fused(messages: Messages) -> bool:
+    """Whether a kernel holds several messages."""
+    return len(np.unique(messages.kernel)) < len(messages)
 
 
 def _in_stage(steps: Sequence[PipelineStep]) -> dict[int, float]:

@@ -213,7 +213,7 @@ class Recast:
             if source == NEVER or self.course.rank[source] == self.course.rank[k]:
                 continue
             own = exact[k]
-            if np.isnan(own) or self.even:
+            if np.isnan(own) or self.even or (self.run.fused and self.to.family is not self.now.family):
                 own = edges.get((self.course.rank[source], self.course.rank[k]), usual)
             moving[self.course.actions[k]] = (usual if self.even else own) * scale
         return moving
