@@ -10,7 +10,7 @@ import pytest
 
 from bubblescope import engine
 from bubblescope.emit import Job, write
-from bubblescope.errors import UndecidedError
+from bubblescope.errors import UndecidedError, UsageError
 from bubblescope.model.changes import Changes
 from bubblescope.model.options import Options
 from tests.pairs import NEAR, SAME, Pair, missed, pairs
@@ -196,3 +196,10 @@ def test_no_gradients_to_hide_are_said_so(tmp_path):
     told = whatif([tmp_path], "without=dp").forecasts[0]
     assert told.gain == 0
     assert "the traces tell of no reduction of gradients outside the pipeline" in told.assumptions
+
+
+def test_a_misspelt_schedule_costs_no_read():
+    """It is found before the traces are, which are not even there."""
+    with pytest.raises(UsageError) as caught:
+        whatif(["nowhere"], "schedule=zbh3")
+    assert caught.value.hint.startswith("did you mean zbh2")

@@ -32,23 +32,13 @@ def _question_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(**given: Any) -> Any:
-        question = Question(tuple(map(_parsed, given.pop("tried"))), given.pop("anyway"))
+        question = Question(tuple(map(Changes.parse, given.pop("tried"))), given.pop("anyway"))
         return function(question=question, **given)
 
     option = partial(click.option, cls=GroupedOption, heading="What to change")
     tried = "One forecast: what is joined by commas is changed together. Repeatable. Default: the usual questions."
     anyway = option("--anyway", is_flag=True, help="Forecast also where the replay misses the run by more than 5%.")
     return option("--try", "tried", metavar="CHANGES", multiple=True, help=tried)(anyway(call))
-
-
-def _parsed(text: str) -> Changes:
-    """The changes; a misspelt schedule should not cost a long read first."""
-    changes = Changes.parse(text)
-    if changes.schedule is not None:
-        from bubblescope.schedules.registry import find  # noqa: PLC0415  nothing of it is for --help
-
-        find(changes.schedule)
-    return changes
 
 
 @click.command("whatif", cls=GroupedCommand)

@@ -96,7 +96,6 @@ def test_files_are_not_overwritten_unasked(bubblescope, engine, tmp_path):
         (" , ", "a what-if changes something"),
         ("shedule=zb-h1", "hint: did you mean schedule?"),
         ("schedule=", "schedule takes a name"),
-        ("schedule=zbh3", "hint: did you mean zbh2"),
         ("m=many", "m takes a number"),
         ("m=0", "m must be from 1 to 65536"),
         ("m=8,microbatches=9", "stands twice"),
