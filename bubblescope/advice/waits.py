@@ -7,7 +7,7 @@ from statistics import median
 
 from bubblescope.advice.context import Basis, Context, Gain, gained, proposal, sentences
 from bubblescope.advice.uneven import NOTED, paused
-from bubblescope.advice.whole import MUCH, spent
+from bubblescope.advice.whole import IN_STAGE, MUCH, REDUCTION, spent
 from bubblescope.model import writing as words
 from bubblescope.model.changes import Changes, Trouble
 from bubblescope.model.report import Proposal
@@ -180,7 +180,7 @@ def exposed_dp(context: Context) -> Iterator[Proposal]:
     parts = spent(context.report)
     if parts is None or not ranks:
         return
-    dp = next(overhead.ns for overhead in parts.overheads if "data-parallel" in overhead.name)
+    dp = parts.of(REDUCTION)
     told = context.ask(Changes(without=frozenset({"dp"})))
     if dp < MUCH * parts.step or (told is None and context.report.schedule.name != "none"):
         return
@@ -207,7 +207,7 @@ def exposed_tp(context: Context) -> Iterator[Proposal]:
     parts = spent(context.report)
     if parts is None:
         return
-    exposed = next(overhead.ns for overhead in parts.overheads if overhead.name.startswith("exposed tensor"))
+    exposed = parts.of(IN_STAGE)
     if exposed < MUCH * parts.step:
         return
     useful = exposed + parts.compute

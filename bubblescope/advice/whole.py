@@ -9,19 +9,22 @@ from bubblescope.advice.context import Basis, Context, proposal, sentences
 from bubblescope.model import writing as words
 from bubblescope.model.report import Proposal, Rank, Report
 
-__all__ = ["MUCH", "Overhead", "Spent", "not_the_bubble", "spent"]
+__all__ = ["IN_STAGE", "MUCH", "REDUCTION", "Overhead", "Spent", "not_the_bubble", "spent"]
 
 MUCH = 0.05
 """Share of a step below which neither the bubble nor an overhead is what to look at."""
 
 Measure = Callable[[Rank], int]
 
+REDUCTION = "exposed data-parallel communication"
+IN_STAGE = "exposed tensor-, context- or expert-parallel communication"
+
 _REDUCTION = (
-    "exposed data-parallel communication",
+    REDUCTION,
     "Reduce gradients and gather parameters while backwards and forwards still run, in buckets of a chunk each.",
 )
 _IN_STAGE = (
-    "exposed tensor-, context- or expert-parallel communication",
+    IN_STAGE,
     "Overlap these collectives with compute, use sequence parallelism, or fewer ranks a stage.",
 )
 _PIPED: tuple[tuple[str, str, Measure], ...] = (
@@ -77,6 +80,10 @@ class Spent:
     bubble: float
     compute: float
     overheads: tuple[Overhead, ...]
+
+    def of(self, name: str) -> float:
+        """Nanoseconds of the overhead of that name."""
+        return next(overhead.ns for overhead in self.overheads if overhead.name == name)
 
     @property
     def overshadowed(self) -> bool:
