@@ -31,7 +31,7 @@ from bubblescope.model.options import Options
 from bubblescope.model.report import Report
 from bubblescope.model.slices import RankSlices
 from bubblescope.model.timeline import RankTimeline
-from bubblescope.model.trace import RankTrace
+from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.model.whatif import WhatIf
 from bubblescope.reconstruct.passes import reconstruct
 from bubblescope.reconstruct.slices import reconstruct_slices
@@ -50,6 +50,9 @@ MOST_A_CORE = 4
 
 MOST_REPLAYED = 10_000
 """Actions of the steps that are replayed for advice: more steps make no gain surer than it needs to be."""
+
+DAMAGE = frozenset({"repaired", "truncated"})
+"""Findings on files that were not as they should be; `Options.strict` refuses them."""
 
 Traces = str | Path | Sequence[str | Path]
 """Files, directories or globs, one or several: those of all ranks of one job."""
@@ -152,6 +155,8 @@ def read_ranks(path: Path, options: Options, progress: Callable[[int], None] | N
 
 
 def _timeline(found: RankTrace | RankSlices, options: Options) -> RankTimeline:
+    if options.strict:
+        _check_whole(found.findings)
     rank = -1 if found.identity.rank is None else found.identity.rank
     if isinstance(found, RankSlices):
         return reconstruct_slices(found, rank)
@@ -163,6 +168,15 @@ def _timeline(found: RankTrace | RankSlices, options: Options) -> RankTimeline:
             "as docs/timelines.md says.",
         )
     return reconstruct(found, options, rank)
+
+
+def _check_whole(findings: Sequence[Finding]) -> None:
+    """Raise InputError if one tells of damage."""
+    for finding in findings:
+        if finding.code in DAMAGE:
+            raise InputError(
+                f"{finding.input}: {finding.message}", hint="Without --strict it is read as far as it goes."
+            )
 
 
 @contextmanager

@@ -35,6 +35,8 @@ DEGRADING = frozenset(
         "repeated-actions",
         "untold-chunks",
         "hidden-kernels",
+        "repaired",
+        "truncated",
     }
 )
 """Findings under which no number of the pipeline can be fully trusted."""

@@ -151,7 +151,7 @@ def _throughput() -> list[Callable[[Any], Any]]:
     ]
 
 
-_STATED = ("pp", "tp", "dp", "virtual", "microbatches", "schedule", "jobs")
+_STATED = ("pp", "tp", "dp", "virtual", "microbatches", "schedule", "jobs", "strict")
 _EXPLAINED = ("attribution", "batch_size", "sequence_length", "flops_per_token", "peak_flops", "recompute")
 
 
@@ -195,7 +195,8 @@ def _stating(function: Callable[..., Any], *more: Callable[[Any], Any]) -> Calla
         metavar="N",
         help="Files read at the same time; default one a core.",
     )
-    return _apply(call, [*_selection(), *_statements(), *more, jobs])
+    strict = _option("--strict", heading="Running", is_flag=True, help="Refuse damaged traces instead of mending them.")
+    return _apply(call, [*_selection(), *_statements(), *more, jobs, strict])
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

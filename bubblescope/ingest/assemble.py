@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ from bubblescope.model.trace import Annotations, Finding, RankTrace, Source, Thr
 __all__ = ["assemble"]
 
 
-def assemble(path: Path, size: int, collected: Collector, told: Members) -> RankTrace:
-    """The trace; raises InputError if it holds nothing that can be used."""
+def assemble(path: Path, size: int, collected: Collector, told: Members, damage: Sequence[Finding] = ()) -> RankTrace:
+    """The trace, with what is to be said of its `damage`; raises InputError if it holds nothing that can be used."""
     kineto = told.marks or collected.kineto
     unpaired = _close_ranges(collected)
     annotations = [collected.annotations.finish()] + ([] if kineto else [collected.others.finish()])
@@ -47,9 +48,10 @@ def assemble(path: Path, size: int, collected: Collector, told: Members) -> Rank
         threads=tuple(Thread(*key, tuple(collected.thread_names.get(key, ()))) for key in threads),
         comms=tuple(comms),
         findings=(
+            *damage,
             *findings,
             *odd,
-            *_findings(path, collected, unpaired=unpaired, implausible=collected.implausible + lost),
+            *_findings(path, unpaired=unpaired, implausible=collected.implausible + lost),
         ),
         **dict(zip(("ops", "annotations", "launches", "kernels", "frames"), blocks, strict=True)),  # type: ignore[arg-type]
     )
@@ -83,9 +85,8 @@ def _nothing(path: Path, collected: Collector) -> InputError:
     )
 
 
-def _findings(path: Path, collected: Collector, *, unpaired: int, implausible: int) -> list[Finding]:
+def _findings(path: Path, *, unpaired: int, implausible: int) -> list[Finding]:
     told = (
-        ("repaired", collected.repaired, "events were no objects and were left out"),
         ("unpaired-events", unpaired, "events begin or end a range without its other half and were left out"),
         (
             "implausible-times",

@@ -10,20 +10,28 @@ from pathlib import Path
 from bubblescope.errors import InputError
 from bubblescope.ingest.assemble import assemble
 from bubblescope.ingest.collect import Collector
-from bubblescope.ingest.document import broken, enter, first_byte, members, value
-from bubblescope.ingest.events import decode_exact, decode_fast
+from bubblescope.ingest.events import Window, decode_exact, decode_fast
 from bubblescope.ingest.metadata import Members
 from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.stream import WINDOW, Buffer, Progress, Stream
 from bubblescope.ingest.times import InexactError
+from bubblescope.ingest.walk import Document, Member, walk
 from bubblescope.ingest.windows import windows
 from bubblescope.model.trace import RankTrace
 
-__all__ = ["read"]
+__all__ = ["read", "read_all"]
 
 
 def read(path: str | Path, *, progress: Progress | None = None, window: int = WINDOW) -> RankTrace:
-    """The events of one rank.
+    """The events of the rank of a file that holds one; as `read_all`."""
+    first, *more = read_all(path, progress=progress, window=window)
+    if more:
+        raise InputError(f"{path}: expected the trace of one rank, found those of {1 + len(more)}")
+    return first
+
+
+def read_all(path: str | Path, *, progress: Progress | None = None, window: int = WINDOW) -> list[RankTrace]:
+    """The events of each rank of a file: of one, unless traces were written behind each other.
 
     Args:
         path: A trace, as JSON or gzip of it, told by content.
@@ -31,46 +39,79 @@ def read(path: str | Path, *, progress: Progress | None = None, window: int = WI
         window: Bytes of text held at a time.
 
     Raises:
-        InputError: The file cannot be read, is broken or cut off, or holds nothing that can be used.
+        InputError: The file cannot be read, or holds nothing that can be used. What is damaged is mended or left out,
+            and the findings of the first trace tell.
     """
-    path, collector, told = Path(path), Collector(), Members()
+    path = Path(path)
     with Stream(path, progress) as stream, collector_paused():
-        _read_document(Buffer(stream, window), collector, told)
-        return assemble(path, stream.bytes, collector, told)
+        ranks = _ranks(Buffer(stream, window))
+        damage = stream.repairs.findings(path)
+        return [
+            assemble(path, stream.bytes, rank.collector, rank.joined(path), () if number else damage)
+            for number, rank in enumerate(ranks)
+        ]
 
 
-def _read_document(buffer: Buffer, collector: Collector, told: Members) -> None:
-    opened = enter(buffer)
-    if opened == ord("["):
-        _read_events(buffer, collector)
-        return
-    if opened != ord("{"):
-        raise broken(buffer, buffer.start, "'{' or '['")
-    seen = False
-    for key in members(buffer):
-        if key == "traceEvents" and first_byte(buffer) == ord("["):
-            _read_events(buffer, collector)
-            seen = True
+class _Rank:
+    """What was collected of one rank."""
+
+    def __init__(self, told: Members) -> None:
+        self.collector = Collector()
+        self.told = told
+        self._exact = False
+        self._more: list[Members] = []
+
+    def joined(self, path: Path) -> Members:
+        """What all documents tell; raises InputError where they tell of several ranks, but only behind their events."""
+        for told in self._more:
+            if told.differs(self.told):
+                raise InputError(
+                    f"{path}: expected the trace of one rank, found those of several behind each other",
+                    hint="Split the file where a document ends and another begins.",
+                )
+            self.told.add(told)
+        return self.told
+
+    def take(self, buffer: Buffer, told: Members) -> None:
+        """Collect the list at the next byte, of a document that tells this; once times need their text, from that."""
+        self._more.append(told)
+
+        def decode(text: memoryview) -> bool:
+            window = decode_exact(text) if self._exact else decode_fast(text)
+            try:
+                self.collector.add(window)
+            except InexactError:
+                window = decode_exact(text)
+                self.collector.add(window)
+            self._exact = window.exact
+            _note(buffer, window)
+            return True
+
+        for _ in windows(buffer, decode):
+            pass
+
+
+def _note(buffer: Buffer, window: Window) -> None:
+    """Note what decoding mended and left out of the window at `buffer.start`."""
+    buffer.repairs.mend(buffer.whereabouts, window.mended)
+    for at, length in window.dropped:
+        buffer.repairs.drop(buffer.whereabouts + at, length, "no event")
+
+
+def _ranks(buffer: Buffer) -> list[_Rank]:
+    """What each rank left in the file; a document that tells of no other rank than the one before goes on with it."""
+    ranks: list[_Rank] = []
+    told = Members()
+    for part in walk(buffer, Members.WANTED):
+        if isinstance(part, Document):
+            told = Members()
+        elif isinstance(part, Member):
+            told.take(part.key, part.text)
         else:
-            told.take(key, value(buffer, keep=key in Members.WANTED))
-    if not seen:
-        raise InputError(f"{buffer.path}: JSON, but with no traceEvents", hint="Give a trace of the PyTorch Profiler.")
-
-
-def _read_events(buffer: Buffer, collector: Collector) -> None:
-    """Collect the list at the next byte; once times need their text, they are taken from it at once."""
-    exact = False
-
-    def decode(text: memoryview) -> bool:
-        nonlocal exact
-        window = decode_exact(text) if exact else decode_fast(text)
-        try:
-            collector.add(window)
-        except InexactError:
-            window = decode_exact(text)
-            collector.add(window)
-        exact = window.exact
-        return True
-
-    for _ in windows(buffer, decode):
-        pass
+            if not ranks or told.differs(ranks[-1].told):
+                ranks.append(_Rank(told))
+            ranks[-1].take(buffer, told)
+    if not ranks:
+        hint = "Give a trace of the PyTorch Profiler."
+        raise InputError(f"{buffer.path}: JSON, but with no traceEvents", hint=hint)
+    return ranks

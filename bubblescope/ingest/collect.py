@@ -57,7 +57,6 @@ class Collector:
         self.kernels = Rows(Kernels)
         self.halves = Halves()
         self.events = 0
-        self.repaired = 0
         self.implausible = 0
         self.kineto = False
         self._kinds = Kinds()
@@ -83,8 +82,7 @@ class Collector:
         timed = [_times(block, micros) for block in whole]
         half_times = micros([event.ts for event in halves])
 
-        self.events += len(window.events) + window.repaired
-        self.repaired += window.repaired
+        self.events += len(window.events) + len(window.dropped)
         self.kineto = self.kineto or any(blocks[:4])
         adders = (
             self._add_ops,

@@ -13,25 +13,34 @@ from collections.abc import Iterator
 import msgspec
 
 from bubblescope.errors import InputError
+from bubblescope.ingest.mending import COMMAS
 from bubblescope.ingest.stream import Buffer
 
-__all__ = ["BOM", "SPACE", "broken", "enter", "first_byte", "members", "value"]
+__all__ = ["BOM", "SPACE", "BrokenError", "broken", "enter", "first_byte", "members", "value"]
 
 BOM = b"\xef\xbb\xbf"
 SPACE = b" \t\r\n"
+LONGEST_KEPT = 16 << 20
+"""Bytes of a value that is kept; what is longer tells nothing that a trace has to tell outside of its events."""
 
+_SPACES = re.compile(rb"[ \t\r\n]*")
 _OUTSIDE = re.compile(rb'["{}\[\],]')
 _NESTED = re.compile(rb'["{}\[\]]')
 _INSIDE = re.compile(rb'["\\]')
+_MARKS = "byte order mark"
 _REASON_HINT = "Record or copy the file again; a job that was killed while writing leaves an unfinished file."
 
 
-def broken(buffer: Buffer, at: int, expected: str, *, hint: str = _REASON_HINT) -> InputError:
+class BrokenError(InputError):
+    """The text is no JSON from some byte on."""
+
+
+def broken(buffer: Buffer, at: int, expected: str, *, hint: str = _REASON_HINT) -> BrokenError:
     """The error for bad JSON at `buffer.data[at]`."""
     with memoryview(buffer.data) as view:
         seen = bytes(view[at : min(at + 24, buffer.stop)])
     found = repr(seen.decode("utf-8", "replace")) if seen else "the end of the file"
-    return InputError(
+    return BrokenError(
         f"{buffer.path}: broken JSON at byte {buffer.offset + at}: expected {expected}, found {found}", hint=hint
     )
 
@@ -39,6 +48,7 @@ def broken(buffer: Buffer, at: int, expected: str, *, hint: str = _REASON_HINT) 
 def enter(buffer: Buffer) -> int | None:
     """Step over a byte order mark and white space to the first byte, and return it; None in an empty file."""
     if first_byte(buffer) == BOM[0] and buffer.data.startswith(BOM, buffer.start, buffer.stop):
+        buffer.repairs.mend(buffer.whereabouts, {_MARKS: 1})
         buffer.start += len(BOM)
     return first_byte(buffer)
 
@@ -46,44 +56,46 @@ def enter(buffer: Buffer) -> int | None:
 def first_byte(buffer: Buffer) -> int | None:
     """Step to the next byte that is no white space and return it; None at the end."""
     while True:
-        data, at, stop = buffer.data, buffer.start, buffer.stop
-        while at < stop and data[at] in SPACE:
-            at += 1
-        buffer.start = at
-        if at < stop:
-            return data[at]
+        found = _SPACES.match(buffer.data, buffer.start, buffer.stop)
+        buffer.start = found.end() if found else buffer.start
+        if buffer.start < buffer.stop:
+            return buffer.data[buffer.start]
         if not buffer.fill():
             return None
 
 
-def members(buffer: Buffer) -> Iterator[str]:
-    """The keys of the object that begins at the next byte.
+def members(buffer: Buffer, *, within: bool = False) -> Iterator[str]:
+    """The keys of the object that begins at the next byte, or, `within` it, of what is left behind a value.
 
     After each key the buffer stands at its value, which the caller must step over.
-    Raises InputError where the object is broken or cut off.
+    Raises BrokenError where the object is broken or cut off.
     """
-    _take(buffer, b"{")
-    if first_byte(buffer) == ord("}"):
-        buffer.start += 1
-        return
-    while True:
-        yield _key(buffer)
+    if not within:
+        _take(buffer, b"{")
         if first_byte(buffer) == ord("}"):
             buffer.start += 1
             return
+        yield _key(buffer)
+    while first_byte(buffer) != ord("}"):
         _take(buffer, b",")
+        if first_byte(buffer) == ord("}"):
+            buffer.repairs.mend(buffer.whereabouts, {COMMAS: 1})
+            break
+        yield _key(buffer)
+    buffer.start += 1
 
 
 def value(buffer: Buffer, *, keep: bool) -> bytes:
-    """Step over the value at the next byte; its text if `keep`, else nothing."""
+    """Step over the value at the next byte; its text if `keep` and it is not absurdly long, else nothing."""
     opened = first_byte(buffer)
     if opened is None or opened in b",:}]":
         raise broken(buffer, buffer.start, "a value")
-    kept = bytearray()
+    kept, length = bytearray(), 0
     for part in _parts(buffer):
-        if keep:
+        length += len(part)
+        if keep and length <= LONGEST_KEPT:
             kept += part
-    return bytes(kept)
+    return bytes(kept) if length <= LONGEST_KEPT else b""
 
 
 def _key(buffer: Buffer) -> str:

@@ -2,17 +2,23 @@
 
 The fast way is typed and takes times as numbers. Where a time is text, or would lose digits as a
 double, the exact way takes decimals. Where any field has another type than it should, the
-lenient way takes what is usable of each event by itself.
+lenient way takes what is usable of each event by itself, and tells what it mended and left out.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
+
+from bubblescope.ingest.mending import mend
 
 __all__ = ["Arguments", "Event", "ExactEvent", "Window", "decode_exact", "decode_fast"]
 
@@ -64,18 +70,26 @@ class ExactEvent(Event, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Events decoded together; `exact` tells how their times are held, `repaired` how many were no events."""
+    """Events decoded together; `exact` tells how their times are held.
+
+    `mended` counts what was mended, by kind; `dropped` are the begin and length of what is no event, in the text.
+    """
 
     events: list[Any]
     exact: bool = False
-    repaired: int = 0
+    mended: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    dropped: Sequence[tuple[int, int]] = ()
 
+
+TEXTS = "times that are written as texts"
+TYPES = "events with values of another type than they should have"
 
 _FAST = msgspec.json.Decoder(list[Event])
 _EXACT = msgspec.json.Decoder(list[ExactEvent])
 _EACH = msgspec.json.Decoder(list[Raw])
 _ONE = msgspec.json.Decoder(ExactEvent)
 _ANY = msgspec.json.Decoder(Any, float_hook=Decimal)
+_TEXT_TIMES = (re.compile(rb'"ts"\s*:\s*"'), re.compile(rb'"dur"\s*:\s*"'))
 
 
 def decode_fast(text: memoryview) -> Window:
@@ -91,27 +105,43 @@ def decode_fast(text: memoryview) -> Window:
 def decode_exact(text: memoryview) -> Window:
     """The same, with times as decimals."""
     try:
-        return Window(_EXACT.decode(text), exact=True)
+        events = _EXACT.decode(text)
     except msgspec.DecodeError:
         return _decode_each(text)
+    texts = sum(1 for pattern in _TEXT_TIMES for _ in pattern.finditer(text))
+    return Window(events, exact=True, mended={TEXTS: texts} if texts else {})
 
 
 def _decode_each(text: memoryview) -> Window:
-    events = [_decode_one(bytes(raw)) for raw in _EACH.decode(text)]
-    usable = [event for event in events if event is not None]
-    return Window(usable, exact=True, repaired=len(events) - len(usable))
+    """What is usable of each event; raises `msgspec.DecodeError` only if `text` is no JSON list."""
+    events, mended, dropped = [], Counter[str](), []
+    each = _EACH.decode(text)
+    whole, at = bytes(text), 0
+    for raw in map(bytes, each):
+        at = whole.index(raw, at)
+        event = _decode_one(raw, mended)
+        if event is None:
+            dropped.append((at, len(raw)))
+        else:
+            events.append(event)
+        at += len(raw)
+    return Window(events, exact=True, mended=mended, dropped=dropped)
 
 
-def _decode_one(text: bytes) -> ExactEvent | None:
+def _decode_one(raw: bytes, mended: Counter[str]) -> ExactEvent | None:
     try:
-        return _ONE.decode(text)
+        return _ONE.decode(raw)
+    except msgspec.ValidationError:
+        loose, kinds = _ANY.decode(raw), {TYPES: 1}
     except msgspec.DecodeError:
-        pass
-    try:
-        loose = _ANY.decode(text.decode("utf-8", "replace"))
-    except msgspec.DecodeError:
+        found = mend(raw)
+        if found is None:
+            return None
+        loose, kinds = _ANY.decode(found.text), found.kinds
+    if not isinstance(loose, dict):
         return None
-    return _coerce_event(loose) if isinstance(loose, dict) else None
+    mended.update(kinds)
+    return _coerce_event(loose)
 
 
 def _coerce_event(loose: dict[str, Any]) -> ExactEvent:

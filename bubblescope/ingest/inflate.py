@@ -14,12 +14,16 @@ except ImportError:  # no wheel for this platform: three times slower, otherwise
     _decompressor = zlib.decompressobj
     _ERRORS = (zlib.error,)
 
-__all__ = ["GZIP_MAGIC", "CutOffError", "DamagedError", "Inflater"]
+__all__ = ["GZIP_MAGIC", "MOST_RATIO", "BombError", "CutOffError", "DamagedError", "Inflater"]
 
 GZIP_MAGIC = b"\x1f\x8b"
 
 _GZIP = 31  # bits of the window, and that a gzip header is expected
 _CHUNK = 256 << 10
+
+MOST_RATIO = 400
+"""Bytes of text a byte of gzip, above which it is no trace: those take 10 to 30, and deflate can do 1032."""
+_HARMLESS = 256 << 20  # bytes of text that are read whatever the ratio is
 
 
 class CutOffError(Exception):
@@ -30,36 +34,62 @@ class DamagedError(Exception):
     """The compressed data make no sense."""
 
 
+class BombError(Exception):
+    """The file holds next to nothing, many times over."""
+
+
 class Inflater:
-    """Reads a gzip file of one or several members; what follows them is ignored, as gzip does."""
+    """Reads a gzip file of one or several members, and tells of what follows them unless it is padding.
+
+    Attributes:
+        behind: bytes behind the last member that are no gzip, up to where reading stopped; zeros do not count.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._member = _decompressor(wbits=_GZIP)
         self._waiting = b""
         self._begun = False
+        self._text = 0
+        self._packed = 0
+        self.behind = 0
 
     def readinto(self, target: memoryview) -> int:
-        """Inflate into `target`; 0 at the end. Raises CutOffError or DamagedError once all before it is out."""
+        """Inflate into `target`; 0 at the end.
+
+        Raises CutOffError or DamagedError once all before it is out, BombError where the text has no end in sight.
+        """
         while True:
             if not self._waiting:
-                self._waiting = self._file.read(_CHUNK)
+                self._read()
             if not self._waiting:
                 if self._begun and not self._member.eof:
                     raise CutOffError
                 return 0
             if not self._next_member():
+                self.behind = len(self._waiting.rstrip(b"\0"))
                 return 0
             text = self._inflate(len(target))
             if text:
                 target[: len(text)] = text
+                self._weigh(len(text))
                 return len(text)
+
+    def _read(self) -> None:
+        more = self._file.read(_CHUNK)
+        self._packed += len(more)
+        self._waiting += more
+
+    def _weigh(self, text: int) -> None:
+        self._text += text
+        if self._text > max(_HARMLESS, MOST_RATIO * self._packed):
+            raise BombError
 
     def _next_member(self) -> bool:
         """Begin a new member if one ended; False if what follows is none."""
         if self._member.eof:
             if len(self._waiting) < len(GZIP_MAGIC):
-                self._waiting += self._file.read(_CHUNK)
+                self._read()
             if not self._waiting.startswith(GZIP_MAGIC):
                 return False
             self._member = _decompressor(wbits=_GZIP)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from bubblescope.ingest.mending import is_sound, mend
 from bubblescope.ingest.tables import MOST_RANKS, parse_ranks, plausible_ranks, whole
 from bubblescope.model.trace import Device, Finding, Identity, ProcessGroup
 
@@ -38,14 +39,11 @@ class Members:
     WANTED = frozenset({"distributedInfo", "deviceProperties", "host_name", "baseTimeNanoseconds"})
 
     def take(self, key: str, text: bytes) -> None:
-        """Note a member; a value that is no JSON counts as absent."""
+        """Note a member; a value that is no JSON, and cannot be mended, counts as absent."""
         self.marks = self.marks or key in KINETO_KEYS
         if key not in self.WANTED:
             return
-        try:
-            value = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            return
+        value = _decoded(text)
         if key == "distributedInfo":
             self.distributed = value
         elif key == "deviceProperties":
@@ -54,6 +52,32 @@ class Members:
             self.host = value
         else:
             self.base = whole(value, _LARGEST_BASE)
+
+    def differs(self, other: Members) -> bool:
+        """Whether these are of another rank, or count time from another moment."""
+        ranks, bases = (self._rank(), other._rank()), (self.base, other.base)
+        return any(None not in pair and pair[0] != pair[1] for pair in (ranks, bases))
+
+    def add(self, other: Members) -> None:
+        """Take over what these do not tell."""
+        self.marks = self.marks or other.marks
+        for name in ("distributed", "devices", "host", "base"):
+            if getattr(self, name) is None:
+                setattr(self, name, getattr(other, name))
+
+    def _rank(self) -> int | None:
+        return whole(self.distributed.get("rank"), MOST_RANKS) if isinstance(self.distributed, dict) else None
+
+
+def _decoded(text: bytes) -> Any:
+    """The value of a member; what damage leaves of it, else None."""
+    if not is_sound(text):
+        mended = mend(text)
+        text = b"null" if mended is None else mended.text
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 def identify(path: Path, members: Members) -> tuple[Identity, list[Finding]]:

@@ -27,15 +27,15 @@ class Reader(Protocol):
 
 
 def _kineto(path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace]:
-    yield chrome.read(path, progress=progress)
+    return iter(chrome.read_all(path, progress=progress))
 
 
 def _chrome(path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace | RankSlices]:
     """A profiler's trace, or a timeline: a list without kernels and operators in which slices are called forward."""
-    trace = chrome.read(path, progress=progress)
-    if trace.source.format == "chrome" and tells_actions(trace.names):
+    traces = chrome.read_all(path, progress=progress)
+    if any(trace.source.format == "chrome" and tells_actions(trace.names) for trace in traces):
         return timelines.read_chrome(path, progress=progress)
-    return iter((trace,))
+    return iter(traces)
 
 
 _READERS: dict[Kind, Reader] = {

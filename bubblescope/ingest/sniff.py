@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bubblescope.errors import InputError
 from bubblescope.ingest.command import export_again, export_command, no_option
-from bubblescope.ingest.document import enter, first_byte, members, value
+from bubblescope.ingest.document import BrokenError, enter, first_byte
 from bubblescope.ingest.metadata import KINETO_KEYS
 from bubblescope.ingest.sqlite import is_nsight_export, tables
 from bubblescope.ingest.stream import Buffer, Stream
 from bubblescope.ingest.timelines import csv, parquet
 from bubblescope.ingest.timelines.columns import HINT, Layout
 from bubblescope.ingest.timelines.primus import is_dump
+from bubblescope.ingest.walk import Events, Member, walk
 
 __all__ = ["UNFINISHED", "Format", "Kind", "sniff"]
 
@@ -29,6 +30,8 @@ _TRACE_HINT = (
 _REPORTS = (".nsys-rep", ".qdrep")
 UNFINISHED = ".qdstrm"
 """The suffix of what a run leaves that was killed before it wrote its report."""
+
+_EVENT = re.compile(rb'"ph"\s*:')
 
 _MAGIC = (
     (b"PK\x03\x04", "a ZIP archive"),
@@ -67,11 +70,8 @@ def sniff(path: Path) -> Format:
 def _told_by_content(path: Path) -> Format:
     with Stream(path) as stream:
         buffer = Buffer(stream, _HEAD)
-        try:
-            buffer.fill()
-        except InputError:
-            if not len(buffer):
-                return Format("foreign", "a damaged gzip file", "Copy it again, in binary mode.")
+        if not buffer.fill() and stream.repairs.cut:
+            return Format("foreign", "a gzip file that is damaged from its beginning", "Copy it again, in binary mode.")
         found = _content(buffer)
         if stream.gzipped:
             return _inside_gzip(found)
@@ -141,7 +141,7 @@ def _content(buffer: Buffer) -> Format:
     if first == ord("["):
         return _list(buffer)
     if first == ord("{"):
-        return _object(buffer)
+        return _object(buffer, head)
     if first is None:
         return Format("empty", "a file of white space" if head else "an empty file", "Record or copy it again.")
     if _is_binary(head):
@@ -155,30 +155,29 @@ def _text(head: bytes, words: str, hint: str = _TRACE_HINT) -> Format:
 
 
 def _list(buffer: Buffer) -> Format:
+    head = bytes(buffer.data[buffer.start : buffer.stop])
+    if _EVENT.search(head):
+        return Format("chrome", "a list of trace events")
     buffer.start += 1
     first = first_byte(buffer)
     if first == ord("{"):
-        head = bytes(buffer.data[buffer.start : buffer.stop])
-        if b'"ph"' in head:
-            return Format("chrome", "a list of trace events")
         return Format("foreign", "JSON, but a list of objects that are no trace events")
     return Format("foreign", "JSON, but an empty list" if first == ord("]") else "JSON, but no list of events")
 
 
-def _object(buffer: Buffer) -> Format:
+def _object(buffer: Buffer, head: bytes) -> Format:
     kineto, first = False, True
     try:
-        for key in members(buffer):
-            if key == "traceEvents" and first_byte(buffer) == ord("["):
-                return Format(
-                    "kineto" if kineto else "chrome", "a PyTorch Profiler trace" if kineto else "a Chrome trace"
-                )
-            if first and is_dump(key, bytes(buffer.data[buffer.start : buffer.stop])):
-                return Format("primus", "a dump of Primus' pipeline")
-            kineto, first = kineto or key in KINETO_KEYS, False
-            value(buffer, keep=False)
-    except InputError:
-        return Format("foreign", "broken JSON, with no traceEvents before it breaks")
+        for part in walk(buffer, ()):
+            if isinstance(part, Events):
+                what = "a PyTorch Profiler trace" if kineto else "a Chrome trace"
+                return Format("kineto" if kineto else "chrome", what)
+            if isinstance(part, Member):
+                if first and is_dump(part.key, head):
+                    return Format("primus", "a dump of Primus' pipeline")
+                kineto, first = kineto or part.key in KINETO_KEYS, False
+    except BrokenError:
+        return Format("foreign", "broken JSON, with no trace events in it")
     return Format("foreign", "JSON, but with no traceEvents")
 
 

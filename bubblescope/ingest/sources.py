@@ -46,12 +46,22 @@ def expand(args: Sequence[str]) -> Found:
             among the files.
     """
     files = list(dict.fromkeys(path for arg in dict.fromkeys(args) for path in _named(arg)))
+    files, leftovers = _without_leftovers(files)
     told, findings = exported([(path, sniff(path)) for path in files])
     foreign = [(path, found) for path, found in told if not found.readable]
     paths = _distinct([path for path, found in told if found.readable])
     if not paths:
         raise _no_trace(args, foreign)
-    return Found(paths, (*findings, *(_skipped(path, found) for path, found in foreign)))
+    return Found(paths, (*findings, *leftovers, *(_skipped(path, found) for path, found in foreign)))
+
+
+def _without_leftovers(files: list[Path]) -> tuple[list[Path], list[Finding]]:
+    """The files without those that a profiler writes to until it is done, where what it wrote is there too."""
+    there = set(files)
+    left = [path for path in files if path.suffix == ".tmp" and path.with_suffix("") in there]
+    message = "passed over, for a killed run left it unfinished, and {} is there"
+    findings = [Finding("skipped", "info", message.format(path.with_suffix("").name), str(path)) for path in left]
+    return [path for path in files if path not in set(left)], findings
 
 
 def _named(arg: str) -> list[Path]:

@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import IO, Self, cast
 
 from bubblescope.errors import InputError
-from bubblescope.ingest.inflate import GZIP_MAGIC, CutOffError, DamagedError, Inflater
+from bubblescope.ingest.inflate import GZIP_MAGIC, MOST_RATIO, BombError, CutOffError, DamagedError, Inflater
+from bubblescope.ingest.repairs import Repairs
 
 __all__ = ["WINDOW", "Buffer", "Progress", "Stream"]
 
@@ -25,13 +26,15 @@ Progress = Callable[[int], None]
 class Stream:
     """A file open for reading; context manager.
 
-    Raises InputError where the file cannot be opened, read or inflated.
+    Where gzip is cut off or damaged the text ends, and `repairs` know it. Raises InputError where the file cannot be
+    opened or read, or is a bomb.
     """
 
     def __init__(self, path: Path, progress: Progress | None = None) -> None:
         self.path = path
         self._progress = progress
         self.inflated = 0
+        self.repairs = Repairs()
         try:
             self.bytes = path.stat().st_size
             self._file: IO[bytes] = path.open("rb", buffering=0)
@@ -55,33 +58,40 @@ class Stream:
     def readinto(self, target: memoryview) -> int:
         """Fill `target` from the file as far as one read goes; 0 at the end."""
         try:
-            if self._inflater is not None:
-                count = self._inflater.readinto(target)
-            else:
-                count = cast("int", self._file.readinto(target))  # type: ignore[attr-defined]
-        except CutOffError as error:
-            raise self._cut_off() from error
-        except DamagedError as error:
-            raise self._damaged(error) from error
+            count = self._file.readinto(target) if self._inflater is None else self._inflate(target, self._inflater)  # type: ignore[attr-defined]
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read: {error.strerror}", hint="Check the file.") from error
         self.inflated += count
         if self._progress is not None:
             self._progress(min(self._file.tell(), self.bytes))
+        return cast("int", count)
+
+    def _inflate(self, target: memoryview, inflater: Inflater) -> int:
+        try:
+            count = inflater.readinto(target)
+        except CutOffError:
+            self.repairs.end(
+                f"the gzip stream is cut off at byte {self.bytes}, which is byte {self.inflated} of the text"
+            )
+            return 0
+        except DamagedError as error:
+            self.repairs.end(
+                f"the gzip stream is damaged near byte {self._file.tell()}, and what follows byte {self.inflated} of "
+                f"the text is lost: {error}"
+            )
+            return 0
+        except BombError as error:
+            raise self._bomb() from error
+        if not count and inflater.behind:
+            self.repairs.drop(self.inflated, inflater.behind, "no gzip, behind the end of it")
+            inflater.behind = 0
         return count
 
-    def _cut_off(self) -> InputError:
+    def _bomb(self) -> InputError:
         return InputError(
-            f"{self.path}: the gzip stream is cut off: expected its end, found the end of the file at byte "
-            f"{self.bytes} (byte {self.inflated} of the text)",
-            hint="Copy or record the file again; a job that was killed while writing leaves such a file.",
-        )
-
-    def _damaged(self, error: Exception) -> InputError:
-        return InputError(
-            f"{self.path}: the gzip stream is damaged near byte {self._file.tell()} "
-            f"(byte {self.inflated} of the text): {error}",
-            hint="Copy the file again, in binary mode.",
+            f"{self.path}: expected a trace, found gzip that holds more than {MOST_RATIO} times its own size, which no "
+            "trace does",
+            hint="If it is one, unpack it with gunzip, and give the file that comes out.",
         )
 
 
@@ -108,6 +118,16 @@ class Buffer:
         """The file that is read."""
         return self._stream.path
 
+    @property
+    def repairs(self) -> Repairs:
+        """What had to be mended so far."""
+        return self._stream.repairs
+
+    @property
+    def whereabouts(self) -> int:
+        """Where in the text the next byte lies."""
+        return self.offset + self.start
+
     def fill(self) -> bool:
         """Read until the buffer is full or the file ends; False if nothing came.
 
@@ -123,6 +143,13 @@ class Buffer:
                 self.stop += count
                 self.ended = count == 0
         return self.stop > before
+
+    def make_room(self) -> None:
+        """Put a byte of white space before the next one."""
+        self.data[self.start : self.start] = b" "
+        self.start += 1
+        self.stop += 1
+        self.offset -= 1
 
     def _slide(self) -> None:
         if self.start:

@@ -4,6 +4,9 @@ Looking for `},{` from the end of a window finds a border of two events, or the 
 string or in a nested list. Decoding tells them apart: a cut in the wrong place leaves a quote or a
 bracket open, so it never decodes. No byte is copied for it: the comma of a border is
 overwritten, with `]` to end one window and with `[` to begin the next.
+
+A window that does not decode gives up what stands before the damage, and `damage.py` sees to the
+event that it is in; from behind it, windows go on.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from typing import TypeVar
 
 import msgspec
 
-from bubblescope.ingest.document import SPACE, broken
+from bubblescope.ingest import damage
+from bubblescope.ingest.document import SPACE
 from bubblescope.ingest.stream import Buffer
 
 __all__ = ["windows"]
@@ -26,7 +30,7 @@ Decode = Callable[[memoryview], T]
 _TRIES = 2  # likely borders tried before the brackets are counted, which is slow but sure
 _OPENING = re.compile(rb'\{\s*"[^"\\]*"')
 _FAR = 4096  # bytes; an event's first key lies nearer to its beginning
-_TOKEN = re.compile(rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]]')
+_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]')
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
@@ -34,10 +38,11 @@ def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
     """What `decode` makes of the list that begins at `buffer.start`, window by window.
 
     `decode` is given the text of a list and raises `msgspec.DecodeError` if that is not one.
-    Afterwards the buffer stands behind the list. Raises InputError where the list is broken.
+    Afterwards the buffer stands behind the list, or at the end of a file that ends before it; what is damaged is
+    mended or left out, and `buffer.repairs` tell.
     """
     while True:
-        if len(buffer) < len(buffer.data) and not buffer.ended:
+        if 2 * len(buffer) < len(buffer.data) and not buffer.ended:  # not each time, where events are damaged
             buffer.fill()
         done, result = _window(buffer, decode)
         if result is not None:
@@ -50,37 +55,34 @@ def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
 
 def _window(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
     """Decode up to the last border; whether the list ended, and the result if there was a border."""
-    limit, error = buffer.stop, None
+    limit = buffer.stop
     for cut in _candidates(buffer):
         try:
             return False, _decode(buffer, cut, decode)
         except msgspec.DecodeError as failed:
-            error = failed
             where = _BYTE.search(str(failed))
             if where is not None:  # until there the text is sound, so no earlier border will do better
                 limit = buffer.start + int(where[1])
                 break
-    return _counted(buffer, decode, limit, error)
+    return _counted(buffer, decode, limit)
 
 
-def _counted(buffer: Buffer, decode: Decode[T], limit: int, error: msgspec.DecodeError | None) -> tuple[bool, T | None]:
-    """The same by counting brackets up to `limit`, for when guessing failed."""
-    border, end = _structure(buffer, limit)
-    if end is None and error is not None and limit < buffer.stop:
-        raise broken(buffer, limit, _expectation(error)) from error
-    cut = border if end is None else end
-    if end is not None and buffer.data[end] != ord("]"):
-        raise broken(buffer, end, "',' or ']'")
-    if cut is None:
-        if buffer.ended:
-            raise broken(buffer, buffer.stop, "the end of the list of events")
+def _counted(buffer: Buffer, decode: Decode[T], limit: int) -> tuple[bool, T | None]:
+    """The same by counting brackets up to `limit`, for when guessing failed; less and less until it decodes."""
+    while True:
+        border, end = _structure(buffer, limit)
+        cut = border if end is None else end
+        if cut is None or buffer.data[cut] == ord("}"):
+            break
+        try:
+            return end is not None, _decode(buffer, cut, decode)
+        except msgspec.DecodeError as failed:
+            where = _BYTE.search(str(failed))
+            at = buffer.start + int(where[1]) if where else limit
+            limit = at if at < limit else (buffer.start + min(cut, limit)) // 2
+    if cut is None and limit == buffer.stop and not buffer.ended and len(buffer) < damage.LONGEST_EVENT:
         return False, None
-    try:
-        return end is not None, _decode(buffer, cut, decode)
-    except msgspec.DecodeError as failed:
-        where = _BYTE.search(str(failed))
-        at = buffer.start + int(where[1]) if where else buffer.start
-        raise broken(buffer, at, _expectation(failed)) from failed
+    return damage.step(buffer, decode)
 
 
 def _decode(buffer: Buffer, cut: int, decode: Decode[T]) -> T:
@@ -93,7 +95,7 @@ def _decode(buffer: Buffer, cut: int, decode: Decode[T]) -> T:
         with memoryview(data) as whole, whole[buffer.start : cut + 1] as text:
             result = decode(text)
     except RecursionError as error:
-        raise broken(buffer, buffer.start, "fewer levels of nesting") from error
+        raise msgspec.DecodeError("nested too deep") from error
     finally:
         data[cut] = before
     buffer.start = cut + (before == ord("]"))
@@ -148,8 +150,3 @@ def _structure(buffer: Buffer, limit: int) -> tuple[int | None, int | None]:
         if at < limit and buffer.data[at] == ord(","):
             return at, None
     return None, None
-
-
-def _expectation(error: msgspec.DecodeError) -> str:
-    text = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ").strip()
-    return text.removeprefix("expected ") if text.startswith("expected ") else f"valid JSON ({text})"

@@ -78,7 +78,8 @@ class LabelRule:
 class Options:
     """All that changes an analysis; the default asks for what the traces tell by themselves.
 
-    `layers` are those of each stage of the pipeline, in their order; what-ifs move them.
+    `layers` are those of each stage of the pipeline, in their order; what-ifs move them. With `strict` a trace that had
+    to be mended, or whose end is missing, is an error.
 
     For throughput: `batch_size` counts samples a step over the whole job, `sequence_length` tokens a sample,
     `flops_per_token` those of forward and backward with nothing counted that runs again, `peak_flops` those of one GPU
@@ -96,6 +97,7 @@ class Options:
     steps: StepRange = StepRange()
     ranks: tuple[int, ...] | None = None
     jobs: int | None = None
+    strict: bool = False
     attribution: Attribution = "ladder"
     batch_size: int | None = None
     sequence_length: int | None = None

@@ -228,8 +228,12 @@ class RankTrace:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the work of this rank is seen on a GPU; else its operators are the work."""
-        return len(self.kernels) > 0
+        """Whether the work of this rank is seen on a GPU; else its operators are the work.
+
+        Copies alone make no work, nor do kernels without a length, which profilers leave where they collected none.
+        """
+        kernels = self.kernels
+        return bool(np.any((kernels.kind == Kernels.KERNEL) & (kernels.end > kernels.start)))
 
     def self_check(self) -> None:
         """Raise ValueError unless every index points into its table and no time runs backwards."""

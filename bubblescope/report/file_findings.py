@@ -46,15 +46,27 @@ OF_FILES = (
     ),
     Code(
         name="repaired",
-        severity="warning",
-        summary="entries that are no events were left out",
-        meaning="entries of the event list were no events and were left out; the count is in the message",
-        effect="None, unless what they stood for was work.",
-        remedy="Ask what wrote or cut the file. Record again if there are many.",
-        see=(
-            "unpaired-events",
-            "implausible-times",
+        severity="info, warning",
+        summary="a trace is damaged, and was mended as far as it goes",
+        meaning=(
+            "the text of a trace is damaged; what was mended and how often is in the message, and the places of what "
+            "had to be left out. A warning where something was left out"
         ),
+        effect="None where all was mended; degraded where something was left out, for it may have been work.",
+        remedy="Ask what wrote or copied the file. Record again if much was left out; --strict refuses such files.",
+        see=("truncated", "unpaired-events", "implausible-times"),
+    ),
+    Code(
+        name="truncated",
+        severity="warning",
+        summary="the end of a trace is missing",
+        meaning="a trace is cut off, as a run leaves it that is killed while it writes; where is in the message",
+        effect=(
+            "degraded: what is whole is used, steps that lack actions are left out, and what stood behind the cut "
+            "nobody knows."
+        ),
+        remedy="Copy the file again, or record again; let the profiler finish before the job ends.",
+        see=("repaired", "incomplete-steps", "lost-kernels"),
     ),
     Code(
         name="unpaired-events",

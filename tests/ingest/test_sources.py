@@ -231,3 +231,12 @@ def test_a_full_disk_is_no_bug(monkeypatch):
     with pytest.raises(InputError, match="No space left on device") as caught:
         expand(["-"])
     assert "TMPDIR" in caught.value.hint
+
+
+def test_leftovers_beside_the_finished_file(tmp_path):
+    """What a killed run left is read only where nothing finished lies beside it."""
+    for name in ("rank0.json", "rank0.json.tmp", "rank1.json.tmp"):
+        (tmp_path / name).write_text(TRACE)
+    found = expand([str(tmp_path)])
+    assert [path.name for path in found.paths] == ["rank0.json", "rank1.json.tmp"]
+    assert [(f.code, f.input) for f in found.findings] == [("skipped", str(tmp_path / "rank0.json.tmp"))]

@@ -71,34 +71,9 @@ def test_any_window_reads_the_same(tmp_path_factory, around, events, indent, win
 
 
 @settings(deadline=None)
-@given(st.lists(EVENT, min_size=1, max_size=20), st.integers(0, 400), st.integers(64, 300))
-def test_any_cut_is_an_input_error(tmp_path_factory, events, cut, window):
-    """A document cut anywhere reads as no document, with any window, and never as another error."""
-    text = document({}, events, {"end": 1}, None).encode()
-    path = tmp_path_factory.getbasetemp() / "cut.json"
-    path.write_bytes(text[: min(cut, len(text) - 1)])
-    with pytest.raises(InputError):
-        read(path, window=window)
-
-
-@settings(deadline=None)
-@given(st.lists(EVENT, min_size=1, max_size=12), st.data(), st.integers(64, 300))
-def test_any_damage_is_an_input_error_or_none(tmp_path_factory, events, data, window):
-    """A byte changed anywhere either still reads or is an InputError."""
-    text = bytearray(document({}, events, {"end": 1}, None).encode())
-    text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
-    path = tmp_path_factory.getbasetemp() / "damage.json"
-    path.write_bytes(text)
-    try:
-        read(path, window=window).self_check()
-    except InputError as error:
-        assert str(path) in error.message  # noqa: PT017 - not raising is fine too
-
-
-@settings(deadline=None)
 @given(st.data())
 def test_gzip_cut_or_damaged(tmp_path_factory, data):
-    """A gzip stream cut or damaged anywhere is an InputError, or reads the same."""
+    """A gzip stream cut or damaged anywhere reads up to there and says so, or is an InputError, or reads the same."""
     events = [{"ph": "X", "cat": "cpu_op", "name": f"op {number}", "ts": number} for number in range(300)]
     packed = bytearray(gzip.compress(json.dumps(events).encode(), mtime=0))
     at = data.draw(st.integers(2, len(packed) - 1))
@@ -109,9 +84,11 @@ def test_gzip_cut_or_damaged(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "damage.json.gz"
     path.write_bytes(packed)
     try:
-        assert read(path).source.events == len(events)
+        trace = read(path)
     except InputError as error:
         assert str(path) in error.message  # noqa: PT017 - not raising is fine too
+    else:
+        assert trace.source.events == len(events) or trace.findings
 
 
 def test_gzip_of_several_members(save):
@@ -157,41 +134,30 @@ def test_columns_are_arrays_of_their_own(save):
 
 
 def test_cut_gzip_says_so(save):
-    """A gzip stream that is cut off is named as such, with both positions, not as broken JSON."""
+    """A gzip stream that is cut off is named as such, with both positions; what came out of it is read."""
     events = [{"ph": "X", "cat": "cpu_op", "name": f"op {number}", "ts": number} for number in range(3000)]
     packed = gzip.compress(json.dumps(events).encode())
-    path = save(packed[: len(packed) // 2], "cut.json.gz")
-    with pytest.raises(
-        InputError, match=rf"the gzip stream is cut off: .* byte {len(packed) // 2} \(byte \d+ of"
-    ) as caught:
-        read(path, window=1000)
-    assert str(path) in caught.value.message
-    assert caught.value.hint
-
-
-@pytest.mark.parametrize("bad", ['say "hi" to', "a\nb", "C:\\Users", '"'])
-def test_a_broken_event_ends_the_reading(save, bad):
-    """Damage is found where it is, not after the rest of the file was read into memory to look for a border."""
-    events = [{"ph": "X", "cat": "cpu_op", "name": f"op {number}", "ts": number} for number in range(3000)]
-    seen: list[int] = []
-    with pytest.raises(InputError, match="broken JSON at byte"):
-        read(save(json.dumps(events).replace("op 20", bad)), window=1000, progress=seen.append)
-    assert seen[-1] < 5000
+    trace = read(save(packed[: len(packed) // 2], "cut.json.gz"), window=1000)
+    (finding,) = trace.findings
+    assert finding.code == "truncated"
+    assert f"the gzip stream is cut off at byte {len(packed) // 2}, which is byte " in finding.message
+    assert 500 < len(trace.ops) < 2500
 
 
 @pytest.mark.parametrize("depth", [100, 5000, 100_000])
 @pytest.mark.parametrize("place", ["args", "distributedInfo", "other"])
 def test_deep_nesting(save, place, depth):
-    """Values nested to any depth are stepped over, or are an InputError where they would have to be decoded."""
+    """Values nested to any depth are stepped over, and where they would have to be decoded the event is left out."""
     deep = "[" * depth + "]" * depth
     event = f'{{"ph": "X", "cat": "cpu_op", "name": "op", "ts": 1, "args": {{"x": {deep if place == "args" else 1}}}}}'
-    path = save(f'{{"{place}": {1 if place == "args" else deep}, "traceEvents": [{event}]}}')
-    try:
-        assert len(read(path).ops) == 1
-    except InputError as error:  # how deep is too deep differs between versions of Python
-        assert place == "args"
+    sound = '{"ph": "X", "cat": "cpu_op", "name": "sound", "ts": 2}'
+    path = save(f'{{"{place}": {1 if place == "args" else deep}, "traceEvents": [{event}, {sound}]}}')
+    trace = read(path)
+    if "repaired" not in {finding.code for finding in trace.findings}:
+        assert len(trace.ops) == 2
+    else:  # how deep is too deep differs between versions of Python
+        assert (place, len(trace.ops)) == ("args", 1)
         assert depth > 100
-        assert "nesting" in error.message  # noqa: PT017 - whether it is raised at all is not the claim
 
 
 def test_lists_of_objects_in_arguments(save):

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 from msgspec import Raw, Struct
 
-from bubblescope.ingest.document import enter, first_byte, members, value
 from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.ranges import Halves
 from bubblescope.ingest.stream import WINDOW, Buffer, Progress, Stream
@@ -20,6 +19,7 @@ from bubblescope.ingest.timelines.findings import Ignored
 from bubblescope.ingest.timelines.rows import PLACES, UNKNOWN, Rows, told_for_all
 from bubblescope.ingest.timelines.words import LIMITS, Meaning, Role, field_of, meaning, places
 from bubblescope.ingest.times import INVALID, InexactError, from_decimals, from_numbers
+from bubblescope.ingest.walk import Events, walk
 from bubblescope.ingest.windows import windows
 from bubblescope.model.columns import Ints, Times
 from bubblescope.model.trace import Finding
@@ -68,15 +68,10 @@ def read(path: Path, *, progress: Progress | None = None, window: int = WINDOW) 
     collected = _Collector(path)
     with Stream(path, progress) as stream, collector_paused():
         buffer = Buffer(stream, window)
-        if enter(buffer) == ord("["):
-            _events(buffer, collected)
-        else:
-            for key in members(buffer):
-                if key == "traceEvents" and first_byte(buffer) == ord("["):
-                    _events(buffer, collected)
-                else:
-                    value(buffer, keep=False)
-        return collected.finish()
+        for part in walk(buffer, ()):
+            if isinstance(part, Events):
+                _events(buffer, collected)
+        return collected.finish(stream.repairs.findings(path))
 
 
 def _events(buffer: Buffer, collected: _Collector) -> None:
@@ -172,8 +167,8 @@ class _Collector:
         if said:
             self._told[event.name].setdefault(key, {}).update(said)
 
-    def finish(self) -> Slices:
-        """All that was kept."""
+    def finish(self, damage: Sequence[Finding]) -> Slices:
+        """All that was kept, with what is to be said of the file's damage."""
         ranges = self._halves.pair(self._names[""])
         meanings = list(self._meanings)
         parts = list(self._parts)
@@ -185,7 +180,7 @@ class _Collector:
         columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
         lanes = list(self._lanes.texts)
         rows = self._placed(_rows(columns, meanings), lanes)
-        return Slices(rows, lanes, self.events, self._findings())
+        return Slices(rows, lanes, self.events, [*damage, *self._findings()])
 
     def _placed(self, rows: Rows, lanes: Sequence[tuple[str, str]]) -> Rows:
         """The rows, each with what its own lane or its process tells of all."""

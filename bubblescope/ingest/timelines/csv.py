@@ -68,6 +68,7 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
         except csv.Error as error:
             raise InputError(f"{path}: line {lines.line_num + 1}: {error}", hint=HINT) from error
         rows, findings = collected.finish()
+        findings = [*stream.repairs.findings(path), *findings]
         read_from = Source(str(path), "table", stream.bytes, collected.rows)
     return parted(rows, read_from, findings=findings)
 

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from bubblescope.errors import InputError
-from bubblescope.ingest.document import broken, enter, members, value
+from bubblescope.ingest.document import BrokenError, broken, enter, members, value
 from bubblescope.ingest.metadata import named
 from bubblescope.ingest.stream import Buffer, Progress, Stream
 from bubblescope.ingest.times import INVALID, from_numbers
@@ -52,15 +52,14 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
     with Stream(path, progress) as stream:
         buffer = Buffer(stream)
         enter(buffer)
-        for key in members(buffer):
-            at = buffer.offset + buffer.start
-            text = value(buffer, keep=True)
+        for key, at, text in _members(buffer):
             if _STEP.fullmatch(key):
                 mine, extent = _step(path, key, text, at)
                 actions.append(mine)
                 extents.append(extent)
         if not sum(map(len, actions)):
             raise broken(buffer, buffer.start, "a step with forwards")
+        damage = stream.repairs.findings(path)
     identity, findings = named(path, Identity())
     if identity.rank is not None:  # one file for each position of one pipeline
         identity = replace(identity, coordinates=(Coordinate("pp", identity.rank, 0),))
@@ -72,8 +71,22 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
         restarts=True,
         actions=done,
         extents=Slices.concat(extents),
-        findings=tuple(findings),
+        findings=(*damage, *findings),
     )
+
+
+def _members(buffer: Buffer) -> Iterator[tuple[str, int, bytes]]:
+    """Each key, where its value lies and the text of that, as far as the document is whole."""
+    told = False
+    try:
+        for key in members(buffer):
+            at = buffer.whereabouts
+            yield key, at, value(buffer, keep=True)
+            told = True
+    except BrokenError:
+        if not told:
+            raise
+        buffer.repairs.end(f"the text is broken at byte {buffer.whereabouts}; what follows is left out")
 
 
 def _step(path: Path, key: str, text: bytes, at: int) -> tuple[ActionSlices, Slices]:

@@ -1,0 +1,205 @@
+"""One event of a damaged list at a time: as it is, mended, or left out.
+
+Borders of events are looked for where one object ends and another begins with a key: sound text shows that nowhere
+else but in lists of objects within an event, and damaged text shows it wherever the next event is sound. What is cut
+there must be an object with brackets of its own, else the next border is tried; if none will do, everything up to the
+next event goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+import msgspec
+
+from bubblescope.ingest.mending import COMMAS, Mended, is_sound, mend
+from bubblescope.ingest.stream import Buffer
+
+__all__ = ["LONGEST_EVENT", "resume", "step"]
+
+T = TypeVar("T")
+Decode = Callable[[memoryview], T]
+
+LONGEST_EVENT = 16 << 20
+"""Bytes; what is longer is no event, and is stepped over without being held."""
+
+_BRACKETS = "brackets that are missing"
+_CALM = 4  # sound events behind a damaged one, after which windows are worth a try again
+_MOST_TOGETHER = 1000
+_TRIES = 6  # borders behind the beginning of an event: a damaged one may hold a list of objects
+_OVERLAP = 8 << 10  # bytes; what begins nearer to the end of a buffer may go on beyond it
+_SPACES = re.compile(rb"[ \t\r\n]*")
+_SEPARATORS = re.compile(rb"[ \t\r\n,]*")
+_ROOT = (
+    rb"traceName|displayTimeUnit|baseTimeNanoseconds|distributedInfo|deviceProperties|schemaVersion|trace_id|host_name|"
+    rb"otherData|metadata|stackFrames|samples|controllerTraceDataKey|systemTraceEvents|powerTraceAsString"
+)
+_LIST_ENDS = rb"\](?:\s*\}\s*\Z|\s*\Z|\s*,\s*\"(?:" + _ROOT + rb")\"\s*:)"
+_END = re.compile(rb"\}(?=\s*+(?:,\s*+)?(?:\{\s*+\"[^\"\\]{1,64}\"\s*:|" + _LIST_ENDS + rb"|\Z))")
+_EVENT = (
+    rb"(?=\{\s*\"(?:ph|(?:name|cat|pid|tid|ts|dur|id)\"\s*:[^{}]{0,2000}\"ph"
+    rb"|args\"\s*:\s*\{[^{}]{0,2000}\}[^{}]{0,2000}\"ph)\"\s*:)"
+)
+"""Before an object that says of itself that it is an event; those within the arguments of one do not."""
+_NEXT = re.compile(_EVENT + rb"|(?=" + _LIST_ENDS + rb")")
+_EVENTS = re.compile(_EVENT + rb"|\"traceEvents\"\s*:\s*(?=\[)")
+_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]')
+
+
+def step(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
+    """Decode the event behind `start`, or leave it out, and those behind it while they are damaged too.
+
+    Whether the list ended, and the result if there is one.
+    """
+    texts: list[bytes] = []
+    done, calm = False, 0
+    while not done and calm < _CALM and len(texts) < _MOST_TOGETHER:
+        done, text, sound = _one(buffer)
+        calm = calm + 1 if sound else 0
+        texts += [] if text is None else [text]
+    return done, _decoded(buffer, texts, decode)
+
+
+def _one(buffer: Buffer) -> tuple[bool, bytes | None, bool]:
+    """Step over the event behind `start`: whether the list ended, sound text of the event, whether that was so."""
+    _separate(buffer)
+    _gather(buffer)
+    at = buffer.start + 1
+    if at < buffer.stop and buffer.data[at] in b"]}":
+        _end_list(buffer)
+        return True, None, True
+    for end in _ends(buffer, at):
+        raw = bytes(buffer.data[at:end])
+        sound = is_sound(raw)
+        mended = Mended(raw) if sound else mend(raw)
+        if mended is not None and (sound or is_sound(mended.text)):
+            buffer.repairs.mend(buffer.whereabouts + 1, mended.kinds)
+            buffer.start = end - 1
+            _to_comma(buffer)
+            return False, mended.text, sound
+    return not _leave_out(buffer), None, False
+
+
+def _decoded(buffer: Buffer, texts: list[bytes], decode: Decode[T]) -> T | None:
+    text = b"[" + b",".join(texts) + b"]"
+    try:
+        return decode(memoryview(text)) if texts else None
+    except (msgspec.DecodeError, RecursionError):  # sound, but beyond what the decoder of events can take
+        buffer.repairs.drop(buffer.whereabouts - len(text), len(text), "no event can be read there")
+        return None
+
+
+def resume(buffer: Buffer) -> bool:
+    """Step to the next list of events, or to the byte before the next event of one; False if neither comes.
+
+    What lies before is left out.
+    """
+    if not buffer.start:
+        buffer.make_room()
+    buffer.start -= 1
+    found = _seek(buffer, _EVENTS, "no JSON", seen=0)
+    buffer.start += found and buffer.data[buffer.start + 1] == ord("[")
+    return found
+
+
+def _end_list(buffer: Buffer) -> None:
+    """Step behind the bracket that ends the list; a brace ends what is around the list, whose bracket is missing."""
+    buffer.start += 1
+    if buffer.data[buffer.start] == ord("]"):
+        buffer.start += 1
+    else:
+        buffer.repairs.mend(buffer.whereabouts, {_BRACKETS: 1})
+
+
+def _separate(buffer: Buffer) -> None:
+    """Step to the byte before the next event; the one comma that belongs there is behind us already."""
+    while True:
+        found = _SEPARATORS.match(buffer.data, buffer.start + 1, buffer.stop)
+        end = found.end() if found else buffer.stop
+        commas = buffer.data.count(b",", buffer.start + 1, end)
+        if commas:
+            buffer.repairs.mend(buffer.whereabouts + 1, {COMMAS: commas})
+        buffer.start = end - 1
+        if end < buffer.stop or not buffer.fill():
+            return
+
+
+def _to_comma(buffer: Buffer) -> None:
+    """Step from the last byte of an event to the comma behind it, or else to the byte before what follows."""
+    while True:
+        found = _SPACES.match(buffer.data, buffer.start + 1, buffer.stop)
+        buffer.start = (found.end() if found else buffer.stop) - 1
+        if buffer.start + 1 < buffer.stop or not buffer.fill():
+            break
+    following = bytes(buffer.data[buffer.start + 1 : min(buffer.start + 2, buffer.stop)])
+    if following == b",":
+        buffer.start += 1
+    elif following not in (b"", b"]"):
+        buffer.repairs.mend(buffer.whereabouts + 1, {COMMAS: 1})
+
+
+def _gather(buffer: Buffer) -> None:
+    """Read on until an end of the event shows, or it is too long to be one."""
+    while not buffer.ended and len(buffer) < LONGEST_EVENT and next(_borders(buffer, buffer.start + 1), None) is None:
+        buffer.fill()
+
+
+def _borders(buffer: Buffer, at: int) -> Iterator[int]:
+    """Where the event at `at` may end, seen from what follows."""
+    found = (match.end() for match in _END.finditer(buffer.data, at, buffer.stop))
+    return islice((end for end in found if buffer.ended or end < buffer.stop - _OVERLAP), _TRIES)
+
+
+def _ends(buffer: Buffer, at: int) -> Iterator[int]:
+    """Where the event at `at` may end; last where its brackets do, for keys may be long and the next event damaged."""
+    if at < buffer.stop and buffer.data[at] == ord("{"):
+        yield from _borders(buffer, at)
+        balanced = _balanced(buffer, at)
+        if balanced is not None:
+            yield balanced
+
+
+def _balanced(buffer: Buffer, at: int) -> int | None:
+    depth = 0
+    for token in _TOKEN.finditer(buffer.data, at, buffer.stop):
+        if token[0] in b"{[":
+            depth += 1
+        elif token[0] in b"}]":
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return None
+
+
+def _leave_out(buffer: Buffer) -> bool:
+    """Leave out what lies between here and the next event or the end of the list; False where neither comes."""
+    where = buffer.whereabouts + 1
+    if _seek(buffer, _NEXT, "no event can be read there"):
+        return True
+    rest = buffer.offset + buffer.stop - where
+    tail = f"; {rest} bytes of an unfinished event, from byte {where} on, are left out" if rest > 0 else ""
+    buffer.repairs.end(f"the text ends at byte {buffer.offset + buffer.stop}, within the list of events{tail}")
+    return False
+
+
+def _seek(buffer: Buffer, pattern: re.Pattern[bytes], why: str, *, seen: int = 1) -> bool:
+    """Step to the byte before where a match ends, and note what is left out; False if there is none until the end.
+
+    The match may begin `seen` bytes behind the next one.
+    """
+    begin = buffer.whereabouts + 1
+    while True:
+        sure = buffer.stop if buffer.ended else buffer.stop - _OVERLAP
+        found = pattern.search(buffer.data, min(buffer.start + 1 + seen, buffer.stop), buffer.stop)
+        if found is not None and found.end() <= sure:
+            buffer.start = found.end() - 1
+            buffer.repairs.drop(begin, buffer.whereabouts + 1 - begin, why)
+            return True
+        if buffer.ended:
+            buffer.start = buffer.stop
+            return False
+        buffer.start = max(buffer.start, sure - 1)
+        buffer.fill()
