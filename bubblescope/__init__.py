@@ -13,8 +13,10 @@ from bubblescope.errors import BubblescopeError, InputError, UndecidedError, Usa
 
 if TYPE_CHECKING:
     from bubblescope.engine import analyze, load, whatif
+    from bubblescope.inventory.take import info
     from bubblescope.model.analysis import Analysis
     from bubblescope.model.changes import Changes
+    from bubblescope.model.info import Info
     from bubblescope.model.options import LabelRule, Options, StepRange
     from bubblescope.model.report import Report
     from bubblescope.model.whatif import WhatIf
@@ -23,6 +25,7 @@ __all__ = [
     "Analysis",
     "BubblescopeError",
     "Changes",
+    "Info",
     "InputError",
     "LabelRule",
     "Options",
@@ -33,6 +36,7 @@ __all__ = [
     "WhatIf",
     "__version__",
     "analyze",
+    "info",
     "load",
     "whatif",
 ]
@@ -42,12 +46,14 @@ __all__ = [
 _LAZY = {
     "Analysis": "bubblescope.model.analysis",
     "Changes": "bubblescope.model.changes",
+    "Info": "bubblescope.model.info",
     "LabelRule": "bubblescope.model.options",
     "Options": "bubblescope.model.options",
     "Report": "bubblescope.model.report",
     "StepRange": "bubblescope.model.options",
     "WhatIf": "bubblescope.model.whatif",
     "analyze": "bubblescope.engine",
+    "info": "bubblescope.inventory.take",
     "load": "bubblescope.engine",
     "whatif": "bubblescope.engine",
 }

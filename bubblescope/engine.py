@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from bubblescope.advice.advise import advise
 from bubblescope.align.communicators import ranked
@@ -37,7 +38,19 @@ from bubblescope.reconstruct.passes import reconstruct
 from bubblescope.reconstruct.slices import reconstruct_slices
 from bubblescope.schedules.registry import find
 
-__all__ = ["Progress", "Traces", "analyze", "load", "read_ranks", "whatif"]
+__all__ = [
+    "Progress",
+    "Traces",
+    "Work",
+    "analyze",
+    "each_file",
+    "join",
+    "load",
+    "read_ranks",
+    "readable",
+    "timeline_of",
+    "whatif",
+]
 
 Progress = Callable[[int, int], None]
 """Told (bytes done, bytes in all), compressed as they lie on disk."""
@@ -53,6 +66,17 @@ MOST_REPLAYED = 10_000
 
 DAMAGE = frozenset({"repaired", "truncated"})
 """Findings on files that were not as they should be; `Options.strict` refuses them."""
+
+Found = TypeVar("Found")
+Kept_co = TypeVar("Kept_co", covariant=True)
+
+
+class Work(Protocol[Kept_co]):
+    """What is done with a file, wherever; `progress` is told the bytes of it that are read."""
+
+    def __call__(self, path: Path, options: Options, progress: Callable[[int], None] | None = None) -> Kept_co:
+        """What is kept of the file."""
+
 
 Traces = str | Path | Sequence[str | Path]
 """Files, directories or globs, one or several: those of all ranks of one job."""
@@ -139,22 +163,29 @@ def load(traces: Traces, options: Options = Options(), progress: Progress | None
     """Read traces and join them to a job; raises as `analyze` does."""
     named = [traces] if isinstance(traces, str | Path) else traces
     found = sources.expand([str(trace) for trace in named])
-    timelines = _by_rank(placed(ranked(_mapped(found.paths, options, progress))))
+    each = each_file(read_ranks, found.paths, options, progress)
+    job = join([timeline for path in found.paths for timeline in each[path]], options)
+    return dataclasses.replace(job, findings=(*found.findings, *job.findings))
+
+
+def join(read: Sequence[RankTimeline], options: Options = Options()) -> Job:  # noqa: B008 - frozen
+    """The reduce step up to the job: timelines of several files, in the order of these; raises as `analyze` does."""
+    timelines = _by_rank(placed(ranked(read)))
     if options.ranks is not None:
         timelines = {rank: t for rank, t in timelines.items() if rank in options.ranks}
         if not timelines:
             raise UsageError("none of the ranks of --ranks is in the traces")
-    job = resolve(timelines, options)
-    return dataclasses.replace(job, findings=(*found.findings, *job.findings))
+    return resolve(timelines, options)
 
 
 def read_ranks(path: Path, options: Options, progress: Callable[[int], None] | None = None) -> list[RankTimeline]:
     """The map step: one file to the timelines of its ranks. A rank is -1 where the file does not tell it."""
-    with _readable(path):
-        return [_timeline(trace, options) for trace in registry.read(path, progress)]
+    with readable(path):
+        return [timeline_of(trace, options) for trace in registry.read(path, progress)]
 
 
-def _timeline(found: RankTrace | RankSlices, options: Options) -> RankTimeline:
+def timeline_of(found: RankTrace | RankSlices, options: Options) -> RankTimeline:
+    """What a rank's events tell by themselves; raises InputError where they tell no time of any work."""
     if options.strict:
         _check_whole(found.findings)
     rank = -1 if found.identity.rank is None else found.identity.rank
@@ -180,7 +211,7 @@ def _check_whole(findings: Sequence[Finding]) -> None:
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def readable(path: Path) -> Iterator[None]:
     """Whatever the system refuses to do with a file is an error of the input: it was there when it was listed."""
     try:
         yield
@@ -189,19 +220,21 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _size(path: Path) -> int:
-    with _readable(path):
+    with readable(path):
         return path.stat().st_size
 
 
-def _mapped(paths: Sequence[Path], options: Options, progress: Progress | None) -> list[RankTimeline]:
+def each_file(
+    work: Work[Found], paths: Sequence[Path], options: Options, progress: Progress | None = None
+) -> dict[Path, Found]:
+    """What `work` makes of each file, in this process or where it is worth it in a pool; `work` must be importable."""
     sizes = {path: _size(path) for path in paths}
     tell = progress or (lambda _done, _total: None)
     jobs = _processes(options.jobs, len(paths))
     if jobs == 1 or (options.jobs is None and sum(sizes.values()) < WORTH_A_POOL):
-        return _in_process(sizes, options, tell)
+        return _in_process(work, sizes, options, tell)
     with _pool(jobs) as pool:
-        results = _in_pool(pool, sizes, options, tell)
-    return [timeline for path in paths for timeline in results[path]]
+        return _in_pool(pool, work, sizes, options, tell)
 
 
 def _processes(asked: int | None, files: int) -> int:
@@ -210,13 +243,12 @@ def _processes(asked: int | None, files: int) -> int:
     return min(asked or cores, files, MOST_A_CORE * cores)
 
 
-def _in_process(sizes: Mapping[Path, int], options: Options, tell: Progress) -> list[RankTimeline]:
+def _in_process(work: Work[Found], sizes: Mapping[Path, int], options: Options, tell: Progress) -> dict[Path, Found]:
     total, before = sum(sizes.values()), accumulate(sizes.values(), initial=0)
-    return [
-        timeline
+    return {
+        path: work(path, options, lambda done, base=base: tell(base + done, total))  # type: ignore[misc]
         for path, base in zip(sizes, before, strict=False)
-        for timeline in read_ranks(path, options, lambda done, base=base: tell(base + done, total))  # type: ignore[misc]
-    ]
+    }
 
 
 @contextmanager
@@ -274,13 +306,13 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _in_pool(
-    pool: Executor, sizes: Mapping[Path, int], options: Options, tell: Progress
-) -> dict[Path, list[RankTimeline]]:
+    pool: Executor, work: Work[Found], sizes: Mapping[Path, int], options: Options, tell: Progress
+) -> dict[Path, Found]:
     """One file a task, the largest first, so that no worker ends long after the others."""
     total, done = sum(sizes.values()), 0
     with _interrupts_held():
-        tasks = {pool.submit(read_ranks, path, options): path for path in sorted(sizes, key=lambda p: -sizes[p])}
-    results: dict[Path, list[RankTimeline]] = {}
+        tasks = {pool.submit(work, path, options): path for path in sorted(sizes, key=lambda p: -sizes[p])}
+    results: dict[Path, Found] = {}
     for task in as_completed(tasks):
         results[tasks[task]] = task.result()
         done += sizes[tasks[task]]

@@ -289,19 +289,18 @@ def test_an_interrupt_ends_workers_in_the_middle(tmp_path, monkeypatch):
     assert not multiprocessing.active_children()
 
 
-def tell_interrupts(_path, _options):
+def tell_interrupts(_path, _options, _progress=None):
     """Whether this process was started so that Ctrl-C does not reach it, and whether it leaves it alone now."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     return signal.SIGINT in blocked, signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
 @unix
-def test_workers_leave_interrupts_to_the_parent(monkeypatch):
+def test_workers_leave_interrupts_to_the_parent():
     """From their birth on, or each would print a traceback; the parent still hears them."""
-    monkeypatch.setattr(engine, "read_ranks", tell_interrupts)
     paths = dict.fromkeys(map(Path, "abc"), 1)
     with engine._pool(2) as pool:
-        told = engine._in_pool(pool, paths, Options(), lambda *_: None)
+        told = engine._in_pool(pool, tell_interrupts, paths, Options(), lambda *_: None)
     assert set(told.values()) == {(True, True)}
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler

@@ -29,11 +29,12 @@ BELOW = {
     "report": {"schedules", "model"},
     "emit": {"schedules", "model"},
     "engine": {"advice", "align", "analysis", "forecast", "ingest", "reconstruct", "schedules", "model"},
-    "cli": {"emit", "engine", "report", "schedules", "model"},
+    "inventory": {"engine", "analysis", "ingest", "reconstruct", "model"},
+    "cli": {"emit", "engine", "inventory", "report", "schedules", "model"},
     "errors": set(),
     "atomic": set(),
     "_version": set(),
-    "": {"engine", "model"},
+    "": {"engine", "inventory", "model"},
 }
 """What each part may import beside itself and what is open to all; the empty name is the package's own front door."""
 

@@ -187,7 +187,12 @@ def _stating(function: Callable[..., Any], *more: Callable[[Any], Any]) -> Calla
         options.check_use()
         return function(options=options, **given)
 
-    jobs = _option(
+    strict = _option("--strict", heading="Running", is_flag=True, help="Refuse damaged traces instead of mending them.")
+    return _apply(call, [*_selection(), *_statements(), *more, _jobs(), strict])
+
+
+def _jobs() -> Callable[[Any], Any]:
+    return _option(
         "--jobs",
         "-j",
         heading="Running",
@@ -195,8 +200,16 @@ def _stating(function: Callable[..., Any], *more: Callable[[Any], Any]) -> Calla
         metavar="N",
         help="Files read at the same time; default one a core.",
     )
-    strict = _option("--strict", heading="Running", is_flag=True, help="Refuse damaged traces instead of mending them.")
-    return _apply(call, [*_selection(), *_statements(), *more, jobs, strict])
+
+
+def file_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """How files are read where nothing is asked of the job, handed over as `options`."""
+
+    @functools.wraps(function)
+    def call(**given: Any) -> Any:
+        return function(options=Options(jobs=given.pop("jobs")), **given)
+
+    return _apply(call, [_jobs()])
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""`bubblescope schema`: the JSON Schema of a report, or of a what-if."""
+"""`bubblescope schema`: the JSON Schema of a report, of a what-if, or of what files are."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from bubblescope.cli import console
 
 __all__ = ["NAMES", "command"]
 
-NAMES = ("report", "whatif")
+NAMES = ("report", "whatif", "info")
 
 
 @click.command("schema")
-@click.argument("name", metavar="[report|whatif]", type=click.Choice(NAMES), default="report")
+@click.argument("name", metavar="[report|whatif|info]", type=click.Choice(NAMES), default="report")
 def command(*, name: str) -> None:
-    """Print the JSON Schema of a report or of a what-if.
+    """Print the JSON Schema of a report, of a what-if or of what info tells.
 
-    That is what `analyze --json` and `whatif --json` write; the report's, if nothing is said.
+    That is what `analyze --json`, `whatif --json` and `info --json` write; the report's, if nothing is said.
     """
     from bubblescope.report import json  # noqa: PLC0415  only a run needs it
 

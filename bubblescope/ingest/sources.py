@@ -15,11 +15,11 @@ from typing import IO
 
 from bubblescope.errors import InputError
 from bubblescope.ingest.folders import passing
-from bubblescope.ingest.reports import exported
+from bubblescope.ingest.reports import Told, exported
 from bubblescope.ingest.sniff import Format, sniff
 from bubblescope.model.trace import Finding
 
-__all__ = ["Found", "expand"]
+__all__ = ["Found", "Listed", "expand", "listed"]
 
 _MOST_NAMED = 20
 _DEEPEST = 4  # levels of folders below a directory that is named
@@ -32,6 +32,37 @@ class Found:
 
     paths: tuple[Path, ...]
     findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """All files that were named, each with what it looks like, and what a reader must know of them."""
+
+    files: tuple[Told, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def listed(args: Sequence[str]) -> Listed:
+    """All files that `args` name, those included that are no trace or cannot be opened, in the order of `expand`.
+
+    Raises:
+        InputError: A path does not exist, or a directory cannot be listed.
+    """
+    files = _distinct([path for arg in dict.fromkeys(args) for path in _named(arg)])
+    told: list[Told] = [(path, _looks_like(path)) for path in files]
+    try:
+        kept, findings = exported(told)
+    except InputError as error:
+        return Listed(tuple(told), (Finding("skipped", "warning", error.message),))
+    return Listed(tuple(kept), tuple(findings))
+
+
+def _looks_like(path: Path) -> Format:
+    """What a file is, also one that nobody may read."""
+    try:
+        return sniff(path)
+    except (InputError, OSError) as error:
+        return Format("foreign", f"nothing that can be opened: {error}", "Check its permissions.")
 
 
 def expand(args: Sequence[str]) -> Found:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from bubblescope.model.trace import Source
 
-__all__ = ["Recorder", "recorder"]
+__all__ = ["Addition", "Recorder", "recorder"]
+
+Addition = Literal["kernels", "host", "labels", "steps", "more-steps", "rank", "groups", "ending", "graphs", "payloads"]
+"""What a line adds: kernels, the host's side, actions, marks of steps, more of them, ranks, what groups are for, the
+kernels of the last launches, those inside CUDA graphs, and what NCCL says of its calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,7 @@ class Recorder:
         operators: how the operators of the host are recorded, which tell forwards from backwards.
         both_sides: how both launches and kernels are recorded.
         mark_steps: how to say where steps begin.
+        lines: lines to copy into the script or the command, by what they add.
     """
 
     name_work: str
@@ -26,9 +33,33 @@ class Recorder:
     operators: str
     both_sides: str
     mark_steps: str
+    lines: Mapping[Addition, str] = field(default_factory=dict)
 
 
-def _profiler(wrap: str, operators: str, both_sides: str, steps: str = "") -> Recorder:
+_TORCH_LINES: Mapping[Addition, str] = {
+    "kernels": "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    "host": "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    "labels": 'with torch.profiler.record_function(f"PP:{stage}F{microbatch}"):',
+    "steps": "profiler.step()",
+    "more-steps": "schedule=torch.profiler.schedule(wait=5, warmup=2, active=4)",
+    "rank": 'profiler.export_chrome_trace(f"rank{torch.distributed.get_rank()}.json.gz")',
+    "groups": 'torch.distributed.new_group(ranks, group_desc="tp")',
+    "ending": "torch.cuda.synchronize()",
+}
+_NSYS_LINES: Mapping[Addition, str] = {
+    "kernels": "nsys profile --trace=cuda,nvtx",
+    "host": "nsys profile --trace=cuda,nvtx",
+    "labels": 'with torch.cuda.nvtx.range(f"PP:{stage}F{microbatch}"):',
+    "steps": 'with torch.cuda.nvtx.range(f"ProfilerStep#{step}"):',
+    "more-steps": "nsys profile --capture-range=cudaProfilerApi --capture-range-end=stop",
+    "rank": "nsys profile -o report_rank%q{RANK}",
+    "ending": "torch.cuda.synchronize()",
+    "graphs": "nsys profile --cuda-graph-trace=node",
+    "payloads": "nsys export --type sqlite --include-json=true",
+}
+
+
+def _profiler(wrap: str, operators: str, both_sides: str, lines: Mapping[Addition, str], steps: str = "") -> Recorder:
     """A profiler in which `wrap` is the context manager that names a range; `steps` marks steps without one, if any."""
     return Recorder(
         name_work=f"Wrap the work of the training script in {wrap}('PP:<stage>F<micro-batch>') and "
@@ -37,6 +68,7 @@ def _profiler(wrap: str, operators: str, both_sides: str, steps: str = "") -> Re
         operators=operators,
         both_sides=both_sides,
         mark_steps=f"{steps}wrap each step in {wrap}('ProfilerStep#<n>')",
+        lines=lines,
     )
 
 
@@ -44,12 +76,14 @@ _TORCH = _profiler(
     wrap="torch.profiler.record_function",
     operators="let torch.profiler.profile record ProfilerActivity.CPU beside CUDA",
     both_sides="record ProfilerActivity.CPU and .CUDA",
+    lines=_TORCH_LINES,
     steps="call profiler.step() after each, or ",
 )
 _NSYS = _profiler(
     wrap="torch.cuda.nvtx.range",
     operators="run it under torch.autograd.profiler.emit_nvtx(); record with nsys profile --trace=cuda,nvtx",
     both_sides="record with nsys profile --trace=cuda,nvtx, and let the recording end before the program does",
+    lines=_NSYS_LINES,
 )
 _TIMELINE = Recorder(
     name_work="Write a slice for each forward and backward, with its stage and its micro-batch",

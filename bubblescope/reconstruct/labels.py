@@ -19,7 +19,7 @@ from bubblescope.model.trace import Annotations, Finding, RankTrace
 from bubblescope.reconstruct.dialects import DIALECTS, MESSAGE_DIALECTS, RECOMPUTED, Dialect, Ids, of_rule, read
 from bubblescope.reconstruct.pieces import passes
 
-__all__ = ["Labels", "action_labels", "labels_of", "message_labels", "unmatched"]
+__all__ = ["Labels", "action_labels", "dialect_of", "labels_of", "message_labels", "unmatched"]
 
 _BACKWARD = (Kind.B, Kind.I)
 
@@ -50,6 +50,11 @@ def action_labels(trace: RankTrace, rules: Sequence[LabelRule] = ()) -> Labels:
     known = next((found for d in DIALECTS if len(found := _spoken(trace, d))), Labels.empty())
     both = Labels.concat((own, known.take(~np.isin(known.kind, named))))
     return both.take(np.lexsort((both.end, both.start)))
+
+
+def dialect_of(trace: RankTrace) -> str | None:
+    """The name of the first dialect that any action of a trace is named in, None where there is none."""
+    return next((dialect.name for dialect in DIALECTS if len(_spoken(trace, dialect))), None)
 
 
 def unmatched(trace: RankTrace, rules: Sequence[LabelRule]) -> tuple[Finding, ...]:

@@ -14,7 +14,7 @@ from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
-__all__ = ["Marks", "extent", "find", "rows_at", "rows_of"]
+__all__ = ["Marks", "extent", "find", "marked", "rows_at", "rows_of"]
 
 # torch/profiler/profiler.py; sail-sg/zero-bubble-pipeline-parallelism, which names the rank, then the iteration.
 _STEPS = (r"ProfilerStep#(\d{1,18})$", r"iter_\d{1,9}_(\d{1,18})$")
@@ -28,6 +28,11 @@ class Marks(Columns):
     number: Times = column(np.int64)
     start: Times = column(np.int64)
     end: Times = column(np.int64)
+
+
+def marked(trace: RankTrace) -> bool:
+    """Whether the profiler or the framework marked any step."""
+    return any(np.any(matching(trace.names, mark)[trace.annotations.name]) for mark in _STEPS)
 
 
 def find(

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from bubblescope.model.report import Bubble, Imbalance, Rank, Report
 from bubblescope.report.wording import visible
 
-__all__ = ["HEADER", "Value", "render", "written"]
+__all__ = ["HEADER", "Row", "Value", "fields", "render", "text", "written"]
 
 HEADER = ("section", "id", "metric", "value")
 
@@ -23,6 +23,7 @@ Value = str | int | float | bool | None
 """What a cell holds."""
 
 Row = tuple[str, str, str, Value]
+"""Section, id, metric and value."""
 
 
 def render(report: Report) -> bytes:
@@ -30,40 +31,40 @@ def render(report: Report) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(HEADER)
-    writer.writerows((section, _text(key), metric, written(value)) for section, key, metric, value in _rows(report))
+    writer.writerows((section, text(key), metric, written(value)) for section, key, metric, value in _rows(report))
     return out.getvalue().encode()
 
 
 def _rows(report: Report) -> Iterator[Row]:
-    yield from _fields("schedule", "", report.schedule)
-    yield from _fields("layout", "", report.layout)
+    yield from fields("schedule", "", report.schedule)
+    yield from fields("layout", "", report.layout)
     yield from _bubble(report.bubble)
     if report.throughput is not None:
-        yield from _fields("throughput", "", report.throughput)
+        yield from fields("throughput", "", report.throughput)
     for line in report.pipelines:
-        yield from _fields("pipeline", str(line.pipeline), line, skip="pipeline")
+        yield from fields("pipeline", str(line.pipeline), line, skip="pipeline")
     for stage in report.stages:
-        yield from _fields("stage", str(stage.stage), stage, skip="stage")
+        yield from fields("stage", str(stage.stage), stage, skip="stage")
     for rank in report.ranks:
         yield from _rank(rank)
     for call in report.communication:
-        yield from _fields("communication", f"{call.group}/{call.op}", call)
+        yield from fields("communication", f"{call.group}/{call.op}", call)
     for link in report.links:
-        yield from _fields("link", f"{link.source}>{link.target}/{link.direction or ''}", link)
+        yield from fields("link", f"{link.source}>{link.target}/{link.direction or ''}", link)
     yield from _imbalance(report.imbalance)
     for step in report.steps:
-        yield from _fields("step", str(step.step), step, skip="step")
+        yield from fields("step", str(step.step), step, skip="step")
         yield from _points("step", str(step.step), step.points or {})
     for finding in report.findings:
-        yield from _fields("finding", finding.code, finding, skip="code")
+        yield from fields("finding", finding.code, finding, skip="code")
 
 
 def _bubble(bubble: Bubble) -> Iterator[Row]:
-    yield from _fields("bubble", "", bubble)
+    yield from fields("bubble", "", bubble)
     for cause in bubble.causes:
-        yield from _fields("cause", cause.cause, cause, skip="cause")
+        yield from fields("cause", cause.cause, cause, skip="cause")
         for part in cause.parts:
-            yield from _fields("cause", f"{cause.cause}.{part.part}", part, skip="part")
+            yield from fields("cause", f"{cause.cause}.{part.part}", part, skip="part")
     for row in bubble.by_position:
         yield "stages", "+".join(map(str, row.stages)), "bubble", row.bubble
         yield from _points("stages", "+".join(map(str, row.stages)), row.points)
@@ -73,14 +74,14 @@ def _bubble(bubble: Bubble) -> Iterator[Row]:
 
 
 def _imbalance(imbalance: Imbalance) -> Iterator[Row]:
-    yield from _fields("imbalance", "", imbalance)
+    yield from fields("imbalance", "", imbalance)
     for load in imbalance.stages:
-        yield from _fields("load", str(load.stage), load, skip="stage")
+        yield from fields("load", str(load.stage), load, skip="stage")
     for straggler in imbalance.stragglers:
-        yield from _fields("straggler", str(straggler.rank), straggler, skip="rank")
+        yield from fields("straggler", str(straggler.rank), straggler, skip="rank")
     for name, part in (("data_length", imbalance.data_length), ("pauses", imbalance.pauses)):
         if part is not None:
-            yield from _fields(name, "", part)
+            yield from fields(name, "", part)
 
 
 def _points(section: str, key: str, points: Mapping[str, float]) -> Iterator[Row]:
@@ -89,12 +90,12 @@ def _points(section: str, key: str, points: Mapping[str, float]) -> Iterator[Row
 
 def _rank(rank: Rank) -> Iterator[Row]:
     key = str(rank.rank)
-    yield from _fields("rank", key, rank, skip="rank")
-    for _, _, metric, value in _fields("rank", key, rank.outside):
+    yield from fields("rank", key, rank, skip="rank")
+    for _, _, metric, value in fields("rank", key, rank.outside):
         yield "rank", key, f"outside_{metric}", value
 
 
-def _fields(section: str, key: str, value: object, skip: str = "") -> Iterator[Row]:
+def fields(section: str, key: str, value: object, skip: str = "") -> Iterator[Row]:
     """The plain values of a part of the report; lists and parts of parts have rows of their own."""
     assert dataclasses.is_dataclass(value)
     for field in dataclasses.fields(value):
@@ -109,9 +110,9 @@ def written(value: Value) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _text(value) if isinstance(value, str) else repr(value)
+    return text(value) if isinstance(value, str) else repr(value)
 
 
-def _text(text: str) -> str:
+def text(value: str) -> str:
     """A text that no spreadsheet takes for a formula."""
-    return f"'{visible(text)}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else visible(text)
+    return f"'{visible(value)}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else visible(value)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from bubblescope.model.report import Quality
 from bubblescope.model.trace import Finding
 
-__all__ = ["state", "warnings"]
+__all__ = ["lines", "state", "warnings"]
 
 _MOST = 5
 
@@ -26,13 +27,18 @@ def state(quality: Quality, *, trusted: bool) -> str:
 
 def warnings(quality: Quality) -> tuple[str, ...]:
     """What is wrong with the data, one line a kind of trouble, the worst first."""
-    serious = [finding for finding in quality.findings if finding.severity != "info"]
+    return lines(quality.findings)
+
+
+def lines(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """The same of any findings; those for information are left out."""
+    serious = [finding for finding in findings if finding.severity != "info"]
     counts = Counter(finding.code for finding in serious)
     firsts = {finding.code: finding for finding in reversed(serious)}
     ordered = sorted(counts, key=lambda code: (firsts[code].severity != "error", list(counts).index(code)))
-    lines = [_warning(firsts[code], counts[code]) for code in ordered[:_MOST]]
-    hidden = len(ordered) - len(lines)
-    return (*lines, *([f"… and {hidden} more kinds, see --json"] if hidden else []))
+    told = [_warning(firsts[code], counts[code]) for code in ordered[:_MOST]]
+    hidden = len(ordered) - len(told)
+    return (*told, *([f"… and {hidden} more kinds, see --json"] if hidden else []))
 
 
 def _warning(finding: Finding, count: int) -> str:

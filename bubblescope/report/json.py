@@ -1,4 +1,4 @@
-"""Reports and what-ifs as JSON, and the JSON Schemas that say what they hold."""
+"""Reports, what-ifs and what files are as JSON, and the JSON Schemas that say what they hold."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from bubblescope.model.info import Info
 from bubblescope.model.report import Report
 from bubblescope.model.whatif import WhatIf
 
@@ -40,11 +41,17 @@ SCHEMAS = {
         "What `bubblescope whatif --json` writes. Times are nanoseconds, shares are fractions of 1.",
         "whatif.schema.json",
     ),
+    "info": Described(
+        Info,
+        "bubblescope.info/1",
+        "What `bubblescope info --json` writes. Times are nanoseconds.",
+        "info.schema.json",
+    ),
 }
 """What has a schema, by the name that `bubblescope schema` takes."""
 
 
-def render(value: Report | WhatIf) -> bytes:
+def render(value: Report | WhatIf | Info) -> bytes:
     """The value with the keys in the order of the types; raises ValueError on NaN or infinity."""
     self_check(value)
     try:
