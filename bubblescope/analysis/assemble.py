@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean, stdev
 
 from bubblescope._version import __version__
@@ -17,6 +18,7 @@ from bubblescope.analysis.spent import rank_rows, worst_bubbles
 from bubblescope.analysis.step_times import step_times
 from bubblescope.analysis.study import Study
 from bubblescope.analysis.throughput import conflicts, throughput
+from bubblescope.analysis.trust import judged
 from bubblescope.analysis.utilisation import utilisation
 from bubblescope.model import report
 from bubblescope.model.job import Job
@@ -38,7 +40,7 @@ def assemble(found: Study, options: Options) -> report.Report:
     times = step_times(found)
     shares = utilisation(found, times)
     rates = throughput(found, options, times, shares)
-    return report.Report(
+    made = report.Report(
         tool=report.Tool(name="bubblescope", version=__version__),
         inputs=_inputs(job),
         quality=quality.judge(found, unseen, doubtful, conflicts(found, options, rates)),
@@ -63,6 +65,7 @@ def assemble(found: Study, options: Options) -> report.Report:
         worst_bubbles=worst_bubbles(found, origin),
         findings=(),
     )
+    return replace(made, quality=judged(made))
 
 
 def _inputs(job: Job) -> tuple[report.Input, ...]:
@@ -178,6 +181,8 @@ def _steps(found: Study, origin: int, why: Reasons) -> tuple[report.Step, ...]:
                 window_ns=round(fmean(p.window.length for p in pipelines)) if pipelines else None,
                 bubble=fmean(p.bubble for p in pipelines) if pipelines else None,
                 points=why.steps.get(use.number),
+                left_out=use.left_out,
+                missing_ranks=use.lacking,
             )
         )
     return tuple(rows)

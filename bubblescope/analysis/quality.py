@@ -9,6 +9,7 @@ import numpy as np
 
 from bubblescope.align.layout import ASSUMED, COUNTED
 from bubblescope.analysis.communication import unpaired
+from bubblescope.analysis.coverage import coverage, explained
 from bubblescope.analysis.missing import ASSUMPTION
 from bubblescope.analysis.overlaps import overlapping
 from bubblescope.analysis.ranks import RankView
@@ -18,7 +19,7 @@ from bubblescope.model import writing as words
 from bubblescope.model.groups import serves
 from bubblescope.model.job import Job
 from bubblescope.model.recorders import recorder
-from bubblescope.model.report import Quality
+from bubblescope.model.report import Quality, Verdict
 from bubblescope.model.timeline import Messages, Work
 from bubblescope.model.trace import Finding
 
@@ -81,7 +82,8 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding], stat
     findings = [_pressing(finding, job) for finding in findings]
     degraded = bool(unseen or doubtful) or (found.piped and not found.used)
     degraded |= any(f.code in DEGRADING and f.severity != "info" for f in findings)
-    return Quality(verdict="degraded" if degraded else "ok", findings=tuple(findings))
+    verdict: Verdict = "degraded" if degraded else "ok"
+    return Quality(verdict=verdict, findings=tuple(findings), coverage=coverage(found))
 
 
 def _pressing(finding: Finding, job: Job) -> Finding:
@@ -163,14 +165,9 @@ def _ambiguous(job: Job) -> Finding | None:
 
 
 def _unexplained(views: Mapping[int, RankView], uses: Sequence[StepUse]) -> Finding | None:
-    used = {use.number for use in uses if use.used}
-    owned = total = 0
-    for view in views.values():
-        for number, step in view.steps.items():
-            if number in used and len(step.actions):
-                lo, hi = int(step.actions.start.min()), int(step.actions.end.max())
-                owned += step.compute.total
-                total += view.lanes.compute.clip(lo, hi).total
+    used = [use.number for use in uses if use.used]
+    parts = [explained(view, used) for view in views.values()]
+    owned, total = sum(mine for mine, _ in parts), sum(whole for _, whole in parts)
     if not total or owned / total >= EXPLAINED:
         return None
     remedy = recorder(next(iter(views.values())).timeline.source).name_work

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -135,11 +136,17 @@ def _forwarded(step: RankStep) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class StepUse:
-    """A step of the job, whether every rank has all of its actions, and whether means take it."""
+    """A step of the job, whether every rank has all of its actions, and whether means take it.
+
+    `left_out` is why they do not: it is incomplete, the user chose others, or it is the first. `lacking` are the ranks
+    that do not have all of it.
+    """
 
     number: int
     complete: bool
     used: bool
+    left_out: Literal["incomplete", "first", "not-asked"] | None = None
+    lacking: tuple[int, ...] = ()
 
 
 def choose(steps: Mapping[int, Mapping[int, RankStep]], wanted: StepRange, m: int | None) -> list[StepUse]:
@@ -152,13 +159,24 @@ def choose(steps: Mapping[int, Mapping[int, RankStep]], wanted: StepRange, m: in
     numbers = sorted({number for mine in steps.values() for number in mine})
     if numbers and not any(n in wanted for n in numbers):
         raise UsageError(f"--steps selects none of the steps in the traces, which are {numbers[0]} to {numbers[-1]}")
-    complete = [
-        n for n in numbers if all(n in mine and usual[r] in {None, len(mine[n].rows)} for r, mine in steps.items())
-    ]
-    used = [n for n in complete if n in wanted]
-    if wanted == StepRange() and len(used) > 2:
-        used = used[1:]
-    return [StepUse(n, n in complete, n in used) for n in numbers]
+    lacking = {
+        n: tuple(r for r, mine in steps.items() if n not in mine or usual[r] not in {None, len(mine[n].rows)})
+        for n in numbers
+    }
+    asked = [n for n in numbers if not lacking[n] and n in wanted]
+    used = asked[1:] if wanted == StepRange() and len(asked) > 2 else asked
+    return [StepUse(n, not lacking[n], n in used, _why(n, lacking[n], asked, used), lacking[n]) for n in numbers]
+
+
+def _why(
+    number: int, lacking: Sequence[int], asked: Sequence[int], used: Sequence[int]
+) -> Literal["incomplete", "first", "not-asked"] | None:
+    """Why means do not take a step, None where they do."""
+    if lacking:
+        return "incomplete"
+    if number not in asked:
+        return "not-asked"
+    return None if number in used else "first"
 
 
 def _usual_count(steps: Iterable[RankStep], m: int) -> int:

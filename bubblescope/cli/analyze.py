@@ -7,9 +7,12 @@ import click
 from bubblescope.cli.console import Progress
 from bubblescope.cli.options import GroupedCommand, job_options, output_options, trace_arguments
 from bubblescope.cli.output import Output
+from bubblescope.errors import InputError
 from bubblescope.model.options import Options
 
 __all__ = ["command"]
+
+_HINT = "bubblescope info says what the files hold, and what to add to the recording"
 
 
 @click.command("analyze", cls=GroupedCommand)
@@ -33,3 +36,5 @@ def command(*, traces: tuple[str, ...], options: Options, output: Output, progre
     with Progress(wanted=progress) as tell:
         analysis = analyze(traces, options, tell)
     output.write(analysis.report)
+    if analysis.report.quality.verdict == "unusable":
+        raise InputError("the traces are unusable: none of the numbers can be told", hint=_HINT)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bubblescope.model.quality import Coverage, Number, NumberVerdict, Quality, RankCoverage, Verdict
 from bubblescope.model.sums import check
 from bubblescope.model.throughput import Throughput
-from bubblescope.model.trace import Finding, RankSource
+from bubblescope.model.trace import RankSource
 from bubblescope.model.traffic import Communication, Link
 from bubblescope.model.unevenness import DataLength, Imbalance, Pause, Pauses, SlowMicrobatch, StageLoad, Straggler
 
@@ -22,6 +23,7 @@ __all__ = [
     "CausePart",
     "Clock",
     "Communication",
+    "Coverage",
     "DataLength",
     "Departure",
     "Guess",
@@ -29,6 +31,8 @@ __all__ = [
     "Input",
     "Layout",
     "Link",
+    "Number",
+    "NumberVerdict",
     "Outside",
     "Pause",
     "Pauses",
@@ -38,6 +42,7 @@ __all__ = [
     "Proposal",
     "Quality",
     "Rank",
+    "RankCoverage",
     "Report",
     "Schedule",
     "SlowMicrobatch",
@@ -48,6 +53,7 @@ __all__ = [
     "Straggler",
     "Throughput",
     "Tool",
+    "Verdict",
     "WorstBubble",
 ]
 
@@ -73,14 +79,6 @@ class Input:
     rank: int
     rank_source: RankSource
     device: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quality:
-    """How far the data can be trusted."""
-
-    verdict: Literal["ok", "degraded", "unusable"]
-    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +155,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One optimizer step; times count from the first moment of the job. `points` are its bubble's, by cause."""
+    """One optimizer step; times count from the first moment of the job. `points` are its bubble's, by cause.
+
+    `left_out` is why means do not take it, and `missing_ranks` are those that lack it or some of its actions.
+    """
 
     step: int
     complete: bool
@@ -167,6 +168,8 @@ class Step:
     window_ns: int | None
     bubble: float | None
     points: dict[str, float] | None = None
+    left_out: Literal["incomplete", "first", "not-asked"] | None = None
+    missing_ranks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

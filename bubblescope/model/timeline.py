@@ -138,6 +138,8 @@ class Collectives(Timed):
 class RankTimeline:
     """One rank, reconstructed. `optimizer` is the time of the optimizer's own work.
 
+    `kernels` were recorded of it, of which `launched` have a launch.
+
     Where `restarts` is true, the file counts the times of each step from that step's own start: the steps were laid one
     after the other, and moments of different steps cannot be compared.
     """
@@ -157,6 +159,8 @@ class RankTimeline:
     optimizer: Spans = field(default_factory=Spans.empty)
     reconstruction: Reconstruction | None = None
     restarts: bool = False
+    kernels: int = 0
+    launched: int = 0
     findings: tuple[Finding, ...] = ()
 
     def moved(self, move: Callable[[Times], Times]) -> RankTimeline:

@@ -23,7 +23,7 @@ from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import rings, with_purposes
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.sides import with_sides
-from bubblescope.reconstruct.units import NO_HOST, Units, gather, matching
+from bubblescope.reconstruct.units import NO_HOST, Units, gather, launched, matching
 
 __all__ = ["reconstruct"]
 
@@ -74,6 +74,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         step=messages.beside(posted, sent.units.host, ranges, step),
         after=messages.following(posted, sent.units.host, ranges, place),
     )
+    known = launched(trace)
     return RankTimeline(
         rank=rank,
         source=trace.source,
@@ -89,6 +90,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         calls=shared.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
+        kernels=known[0],
+        launched=known[1],
         findings=(*trace.findings, *untold, *whole, *lost(trace), *labels.unmatched(trace, options.labels)),
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.trace import Annotations, Ops, RankTrace
 
-__all__ = ["NO_HOST", "Units", "gather", "matching", "outermost"]
+__all__ = ["NO_HOST", "Units", "gather", "launched", "matching", "outermost"]
 
 NO_HOST = -(2**63)
 """`Units.host` where no launch was recorded."""
@@ -60,6 +60,12 @@ def gather(trace: RankTrace) -> tuple[Units, Units]:
     """Split a rank's units into (work, communication), each in host order."""
     units = _gpu_units(trace) if trace.on_gpu else _host_units(trace)
     return units[0].in_host_order(), units[1].in_host_order()
+
+
+def launched(trace: RankTrace) -> tuple[int, int]:
+    """How many kernels there are, copies and fills apart, and how many of them have a launch."""
+    kernels = trace.kernels.kind == trace.kernels.KERNEL
+    return int(kernels.sum()), int(np.sum(kernels & (_launch_of(trace) >= 0)))
 
 
 def _gpu_units(trace: RankTrace) -> tuple[Units, Units]:

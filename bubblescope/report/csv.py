@@ -12,7 +12,7 @@ import dataclasses
 import io
 from collections.abc import Iterator, Mapping
 
-from bubblescope.model.report import Bubble, Imbalance, Rank, Report
+from bubblescope.model.report import Bubble, Imbalance, Quality, Rank, Report
 from bubblescope.report.wording import visible
 
 __all__ = ["HEADER", "Row", "Value", "fields", "render", "text", "written"]
@@ -36,6 +36,7 @@ def render(report: Report) -> bytes:
 
 
 def _rows(report: Report) -> Iterator[Row]:
+    yield from _quality(report.quality)
     yield from fields("schedule", "", report.schedule)
     yield from fields("layout", "", report.layout)
     yield from _bubble(report.bubble)
@@ -57,6 +58,17 @@ def _rows(report: Report) -> Iterator[Row]:
         yield from _points("step", str(step.step), step.points or {})
     for finding in report.findings:
         yield from fields("finding", finding.code, finding, skip="code")
+
+
+def _quality(quality: Quality) -> Iterator[Row]:
+    """The verdicts, and what the numbers rest on: of the job, which has no id, and of each rank."""
+    yield "quality", "", "verdict", quality.verdict
+    for number in quality.numbers:
+        yield from fields("number", number.number, number, skip="number")
+    if quality.coverage is not None:
+        yield from fields("coverage", "", quality.coverage)
+        for rank in quality.coverage.ranks:
+            yield from fields("coverage", str(rank.rank), rank, skip="rank")
 
 
 def _bubble(bubble: Bubble) -> Iterator[Row]:

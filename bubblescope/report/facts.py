@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bubblescope.model.report import Bubble, Link, Proposal, Report
-from bubblescope.report import doubts, speed, uneven
+from bubblescope.report import coverage, doubts, speed, uneven
 from bubblescope.report import wording as words
 
 __all__ = ["Fact", "facts", "findings", "warnings"]
@@ -52,6 +52,8 @@ def facts(report: Report) -> tuple[Fact, ...]:
         ("Replicas", _replicas(report)),
         ("Links", _slow_links(report)),
         ("Clocks", _clocks(report)),
+        ("Covered", coverage.covered(report.quality)),
+        ("Trust", coverage.trust(report.quality)),
     ]
     return tuple((name, text) for name, text in found if text)
 

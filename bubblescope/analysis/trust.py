@@ -1,0 +1,114 @@
+"""The verdict on each number of a report: whether it stands, and what speaks against it.
+
+A finding about the data speaks against some numbers and not against others; the table here says which. A number that
+is not there is unusable, and why is a word of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from bubblescope.model.report import Number, NumberVerdict, Quality, Report, Verdict
+
+__all__ = ["AFFECTED", "WORDS", "judged"]
+
+PAIRED = 0.9
+"""Share of the messages with a partner below which what is told of them is degraded (docs/definitions.md)."""
+
+WORDS = {
+    "no-step": "no step is complete on every rank that was recorded",
+    "no-actions": "no forwards and backwards were told",
+    "no-work": "no time of any rank was told",
+    "no-schedule": "no known schedule has the order that was found",
+    "no-formula": "the schedule has no formula for this shape",
+    "residual": "the causes leave more than 5 % of the window unexplained, or the bubble itself is in doubt",
+}
+"""Reasons that are no findings."""
+
+_PIPELINE: frozenset[Number] = frozenset({"bubble", "causes", "stages", "imbalance"})
+_TIMES: frozenset[Number] = _PIPELINE | {"ranks", "communication"}
+
+AFFECTED: Mapping[str, frozenset[Number]] = {
+    "missing-ranks": frozenset({"bubble", "causes", "communication"}),
+    "unexplained-work": _PIPELINE | {"ranks"},
+    "unlabelled": _PIPELINE | {"schedule", "formula", "ranks"},
+    "told-by-kernels": _PIPELINE | {"schedule", "formula", "ranks"},
+    "lost-kernels": _TIMES,
+    "lost-events": _TIMES,
+    "hidden-kernels": _TIMES,
+    "layout-assumed": frozenset({"bubble", "causes", "schedule", "formula", "imbalance"}),
+    "steps-assumed": frozenset({"bubble", "causes", "throughput", "ranks"}),
+    "repeated-actions": _PIPELINE | {"schedule", "formula"},
+    "untold-chunks": frozenset({"causes", "stages", "schedule", "formula", "imbalance"}),
+    "clock-uncertain": frozenset({"bubble", "causes", "communication"}),
+    "contradiction": _TIMES | {"schedule", "formula"},
+    "unnamed-communication": frozenset({"bubble", "causes", "ranks", "imbalance"}),
+}
+"""The numbers that a finding speaks against, unless it is for information; those of other findings stand."""
+
+
+def judged(report: Report) -> Quality:
+    """The quality of a report with a verdict on each of its numbers; unusable as a whole where all of them are."""
+    numbers = tuple(_verdict(report, number) for number, applies in _APPLIES.items() if applies(report))
+    verdict = "unusable" if all(each.verdict == "unusable" for each in numbers) else report.quality.verdict
+    return replace(report.quality, verdict=verdict, numbers=numbers)
+
+
+def _verdict(report: Report, number: Number) -> NumberVerdict:
+    serious = [finding.code for finding in report.quality.findings if finding.severity != "info"]
+    reasons = [code for code in serious if number in AFFECTED.get(code, ())]
+    absent = _ABSENT[number](report)
+    reasons += filter(None, (absent, *(_doubts(report, number) if absent is None else ())))
+    verdict: Verdict = "ok" if not reasons else "degraded"
+    return NumberVerdict(
+        number=number, verdict=verdict if absent is None else "unusable", reasons=tuple(dict.fromkeys(reasons))
+    )
+
+
+def _doubts(report: Report, number: Number) -> tuple[str, ...]:
+    """What speaks against a number beside findings."""
+    covered = report.quality.coverage
+    unpaired = covered is not None and covered.paired is not None and covered.paired < PAIRED
+    if number == "causes" and not report.bubble.trusted:
+        return ("residual",)
+    return ("unpaired-p2p",) if number == "communication" and unpaired else ()
+
+
+def _piped(report: Report) -> bool:
+    return report.schedule.name != "none"
+
+
+_APPLIES: dict[Number, Callable[[Report], bool]] = {
+    "bubble": _piped,
+    "schedule": _piped,
+    "formula": _piped,
+    "causes": _piped,
+    "stages": _piped,
+    "ranks": lambda _: True,
+    "communication": lambda report: bool(report.communication),
+    "imbalance": _piped,
+    "throughput": lambda _: True,
+}
+"""The numbers in the order of the report, and whether one can be asked for."""
+
+
+def _no_step(report: Report) -> str:
+    """Why nothing of a used step is there."""
+    if not report.stages and not any(step.window_ns for step in report.steps):
+        return "no-actions" if any(step.complete for step in report.steps) else "no-step"
+    return "no-step" if not any(step.used for step in report.steps) else "missing-ranks"
+
+
+_ABSENT: dict[Number, Callable[[Report], str | None]] = {
+    "bubble": lambda report: _no_step(report) if report.bubble.lower is None else None,
+    "schedule": lambda report: "no-schedule" if report.schedule.name == "unknown" else None,
+    "formula": lambda report: "no-formula" if report.bubble.formula is None else None,
+    "causes": lambda report: None if report.bubble.causes else _no_step(report),
+    "stages": lambda report: None if report.stages else _no_step(report),
+    "ranks": lambda report: None if any(rank.window_ns for rank in report.ranks) else "no-work",
+    "communication": lambda _: None,
+    "imbalance": lambda report: _no_step(report) if report.imbalance.stage_ratio is None else None,
+    "throughput": lambda report: "no-step" if report.throughput is None else None,
+}
+"""Why a number is not there; None where it is."""
