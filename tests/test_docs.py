@@ -18,15 +18,19 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import bubblescope
 from bubblescope import engine, errors
 from bubblescope.analysis.causes import CAUSES
+from bubblescope.analysis.trust import AFFECTED, WORDS
 from bubblescope.cli import run
 from bubblescope.cli.group import COMMANDS
+from bubblescope.model import info as info_types
 from bubblescope.model import report as report_types
+from bubblescope.model.recorders import Addition
 from bubblescope.model.trace import Finding
 from bubblescope.report.registry import FORMATS
 from bubblescope.schedules.registry import FAMILIES
@@ -46,6 +50,7 @@ UPDATE = os.environ.get("BUBBLESCOPE_UPDATE_GOLDENS")
 
 README = PAGES["README.md"]
 WHATIF = PAGES["docs/whatif.md"]
+INFO = PAGES["docs/info.md"]
 DEFINITIONS = PAGES["docs/definitions.md"]
 REPORT = PAGES["docs/report.md"]
 
@@ -96,7 +101,7 @@ def excerpt(line: str, text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("page", [README, REPORT, WHATIF], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, REPORT, WHATIF, INFO], ids=lambda page: page.name)
 def test_shown_output_is_what_is_printed(page, printed):
     """A pasted output equals what the program prints today, but for spaces at the end of a line."""
 
@@ -232,6 +237,9 @@ SECTIONS = {
     "Input": "## `inputs[]`",
     "Quality": "## `quality`",
     "Finding": "## `quality`",
+    "Coverage": "## `quality`",
+    "RankCoverage": "## `quality`",
+    "NumberVerdict": "## `quality`",
     "Clock": "## `clock`",
     "Layout": "## `layout`",
     "StageRanks": "## `layout`",
@@ -271,6 +279,46 @@ def test_fields_of_the_report_are_documented(name):
     text = section(REPORT, SECTIONS[name])
     missing = [field.name for field in dataclasses.fields(kind) if not re.search(rf"`{field.name}(\[\])?`", text)]
     assert not missing
+
+
+INFO_SECTIONS = {
+    "Info": "### Top level",
+    "FileInfo": "### `files[]`",
+    "RankInfo": "### `files[].ranks[]`",
+    "Counts": "### `files[].ranks[]`",
+    "StepInfo": "### `files[].ranks[]`",
+    "ActionsInfo": "### `files[].ranks[]`",
+    "LaneInfo": "### `files[].ranks[]`",
+    "ThreadInfo": "### `files[].ranks[]`",
+    "GroupInfo": "### `files[].ranks[]`",
+    "Need": "### `needs[]`",
+    "JobInfo": "### `job`",
+}
+
+
+@pytest.mark.parametrize("name", info_types.__all__)
+def test_fields_of_info_are_documented(name):
+    """Every key of every part stands in the section of that part."""
+    text = section(INFO, INFO_SECTIONS[name])
+    fields = dataclasses.fields(getattr(info_types, name))
+    assert not [field.name for field in fields if not re.search(rf"`{field.name}(\[\])?`", text)]
+
+
+def test_no_field_of_info_is_made_up():
+    """What the first columns name exists somewhere in what `info` tells, or is a line to add."""
+    real = {field.name for name in info_types.__all__ for field in dataclasses.fields(getattr(info_types, name))}
+    known = {*real, *get_args(Addition), "ranks"}
+    assert {cell.removesuffix("[]") for cell in first_cells(INFO.read_text("utf-8"))} <= known
+    assert set(get_args(Addition)) <= first_cells(section(INFO, "### `needs[]`"))
+
+
+def test_verdicts_on_numbers_are_defined():
+    """Each finding that speaks against a number, and each reason that is no finding, has its row; none is made up."""
+    text = section(DEFINITIONS, "### Which numbers stand")
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", text, re.MULTILINE))
+    against = {code: set(re.findall(r"`(\w+)`", cell)) for code, cell in rows.items() if code in AFFECTED}
+    assert against == {code: set(numbers) for code, numbers in AFFECTED.items()}
+    assert {code: cell for code, cell in rows.items() if code not in AFFECTED} == WORDS
 
 
 def test_no_field_of_the_report_is_made_up():
@@ -333,6 +381,7 @@ def test_named_files_exist(name):
         "docs/report.md",
         "docs/cli.md",
         "docs/whatif.md",
+        "docs/info.md",
     ],
 )
 def test_lines_are_short(name):

@@ -39,7 +39,7 @@ def coverage(found: Study) -> Coverage:
     return Coverage(
         kernels=total.kernels,
         launched=_share(total.launched, total.kernels),
-        compute_ns=total.compute,
+        inside_ns=total.compute,
         explained=_share(total.explained, total.compute),
         messages=total.messages,
         paired=_share(total.paired, total.messages),
@@ -53,7 +53,7 @@ def _row(found: Study, rank: int, parts: _Parts) -> RankCoverage:
         left_out=_left_out(found, found.views[rank]),
         kernels=parts.kernels,
         launched=_share(parts.launched, parts.kernels),
-        compute_ns=parts.compute,
+        inside_ns=parts.compute,
         explained=_share(parts.explained, parts.compute),
         messages=parts.messages,
         paired=_share(parts.paired, parts.messages),

@@ -18,8 +18,8 @@ from bubblescope.analysis.study import Study
 from bubblescope.model import writing as words
 from bubblescope.model.groups import serves
 from bubblescope.model.job import Job
+from bubblescope.model.quality import Quality, Verdict
 from bubblescope.model.recorders import recorder
-from bubblescope.model.report import Quality, Verdict
 from bubblescope.model.timeline import Messages, Work
 from bubblescope.model.trace import Finding
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from bubblescope.model.report import Number, NumberVerdict, Quality, Report, Verdict
+from bubblescope.model.quality import Number, NumberVerdict, Quality, Verdict
+from bubblescope.model.report import Report
 
 __all__ = ["AFFECTED", "WORDS", "judged"]
 

@@ -24,7 +24,7 @@ class RankCoverage:
     left_out: Literal["no-pipeline", "no-actions"] | None
     kernels: int
     launched: float | None
-    compute_ns: int
+    inside_ns: int
     explained: float | None
     messages: int
     paired: float | None
@@ -40,7 +40,7 @@ class Coverage:
 
     kernels: int
     launched: float | None
-    compute_ns: int
+    inside_ns: int
     explained: float | None
     messages: int
     paired: float | None

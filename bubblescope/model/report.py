@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from bubblescope.model.quality import Coverage, Number, NumberVerdict, Quality, RankCoverage, Verdict
+from bubblescope.model.quality import Coverage, NumberVerdict, Quality, RankCoverage
 from bubblescope.model.sums import check
 from bubblescope.model.throughput import Throughput
 from bubblescope.model.trace import RankSource
@@ -31,7 +31,6 @@ __all__ = [
     "Input",
     "Layout",
     "Link",
-    "Number",
     "NumberVerdict",
     "Outside",
     "Pause",
@@ -53,7 +52,6 @@ __all__ = [
     "Straggler",
     "Throughput",
     "Tool",
-    "Verdict",
     "WorstBubble",
 ]
 

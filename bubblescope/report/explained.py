@@ -21,6 +21,7 @@ from bubblescope.report.stage_pages import STAGES
 from bubblescope.report.table import Table
 from bubblescope.report.time_pages import TIME
 from bubblescope.report.traffic_pages import TRAFFIC
+from bubblescope.report.trust_pages import TRUST
 from bubblescope.report.uneven_pages import UNEVEN
 from bubblescope.report.whatif_pages import WHATIF
 
@@ -67,7 +68,7 @@ TOPICS = (
     _worded("Communication", TRAFFIC),
     _worded("What-if", WHATIF),
     _worded("What would help", ADVICE, "findings"),
-    _worded("What was found, and how surely", FOUND),
+    _worded("What was found, and how surely", FOUND + TRUST),
     _worded("Findings about the data", FINDINGS, "findings", "quality.findings"),
     Topic(
         "Schedules", schedule_pages.names, lambda: schedule_pages.aliases().items(), schedule_pages.page, ("schedules",)

@@ -134,7 +134,7 @@ FOUND = (
         summary="how far the data can be trusted: ok, degraded or unusable",
         text=(
             "ok: nothing speaks against the numbers. degraded: something is missing, guessed or contradictory, and a "
-            "finding says what. unusable: nothing could be read; such input ends with exit code 3."
+            "finding says what. unusable: none of the numbers is there, which ends with exit code 3."
         ),
         keys=("quality.verdict",),
         also=("ok", "degraded", "unusable", "quality"),
@@ -147,7 +147,7 @@ FOUND = (
         reading="With degraded, read the warnings before the numbers, and see trusted.",
         pitfalls="Ranks without a trace do not degrade by themselves, if each stage was seen.",
         where="JSON; the warnings of the summary",
-        see=("trusted", "missing-ranks", "unexplained-work", "contradiction"),
+        see=("trusted", "numbers", "missing-ranks", "unexplained-work", "contradiction"),
         section="quality",
     ),
 )

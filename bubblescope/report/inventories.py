@@ -89,7 +89,7 @@ def _others(files: Sequence[FileInfo]) -> Table:
     hints = [file.hint or "" for file in files]
     return _table(
         "No traces",
-        f"{folder}passed over by the other commands",
+        f"{folder}not read by any command",
         [
             ("file", "l", names),
             ("looks like", "l", [file.looks_like for file in files]),

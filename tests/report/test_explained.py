@@ -32,10 +32,11 @@ from bubblescope.report.stage_pages import STAGES
 from bubblescope.report.tables import tables
 from bubblescope.report.time_pages import TIME
 from bubblescope.report.traffic_pages import TRAFFIC
+from bubblescope.report.trust_pages import TRUST
 from bubblescope.report.uneven_pages import UNEVEN
 from tests.test_docs import DEFINITIONS, anchors, finding_codes, section
 
-METRICS = (*BUBBLE, *CAUSES, *DETAILS, *TIME, *SPEED, *STAGES, *UNEVEN, *TRAFFIC, *FOUND)
+METRICS = (*BUBBLE, *CAUSES, *DETAILS, *TIME, *SPEED, *STAGES, *UNEVEN, *TRAFFIC, *FOUND, *TRUST)
 ENTRIES = (*METRICS, *ADVICE, *FINDINGS)
 
 UNEXPLAINED = {
