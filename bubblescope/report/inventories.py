@@ -58,12 +58,16 @@ def page(found: Info) -> Page:
 def _headline(found: Info) -> str:
     files, traces = found.files, [file for file in found.files if file.ranks]
     if not traces:
-        return f"{words.counted(len(files), 'file')}, none of which can be read as a trace."
+        none = "which" if len(files) == 1 else "none of which"
+        verb = "cannot" if len(files) == 1 else "can"
+        return f"{words.counted(len(files), 'file')}, {none} {verb} be read as a trace."
     ranks = sum(len(file.ranks) for file in traces)
-    text = f"{words.counted(len(traces), 'trace')} of {words.counted(ranks, 'rank')}"
-    others = len(files) - len(traces)
-    verb = "that is no trace" if others == 1 else "that are none"
-    return f"{text}, and {words.counted(others, 'file')} {verb}." if others else f"{text}."
+    broken = sum(file.trace and not file.ranks for file in files)
+    others = sum(not file.trace for file in files)
+    parts = [f"{words.counted(len(traces), 'trace')} of {words.counted(ranks, 'rank')}"]
+    parts += [f"{words.counted(broken, 'trace')} that cannot be read"] if broken else []
+    parts += [f"{words.counted(others, 'file')} that {'is no trace' if others == 1 else 'are none'}"] if others else []
+    return f"{words.enumerate_words(parts)}."
 
 
 def _files(files: Sequence[FileInfo]) -> Table:

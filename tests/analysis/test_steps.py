@@ -203,3 +203,17 @@ def test_a_step_knows_its_own_rows():
     step = rank_steps(rank(0, again(without(RANK_0, "0B1"), 2), steps=steps(2)))[1]
     assert list(map(str, step.order)) == ["0F0", "0F1", "0B0"]
     assert (step.compute.start.tolist(), step.useful.total) == ([100, 140], 40)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (ANY, [("first", ()), (None, ()), ("incomplete", (1,)), (None, ()), (None, ())]),
+        (StepRange(2, 3), [("not-asked", ()), ("not-asked", ()), ("incomplete", (1,)), (None, ()), ("not-asked", ())]),
+    ],
+)
+def test_a_step_that_is_left_out_says_why(wanted, expected):
+    """And which ranks lack actions of it; that is the first reason, whatever was asked for."""
+    judged = choose({t.rank: rank_steps(t) for t in both(5, [(1, 2, "1B0")])}, wanted, 2)
+    assert [(use.left_out, use.lacking) for use in judged] == expected
+    assert all((use.left_out is None) == use.used for use in judged)

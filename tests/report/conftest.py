@@ -11,6 +11,7 @@ from bubblescope.model.report import (
     Cause,
     Clock,
     Communication,
+    Coverage,
     DataLength,
     Departure,
     Guess,
@@ -18,6 +19,7 @@ from bubblescope.model.report import (
     Input,
     Layout,
     Link,
+    NumberVerdict,
     Outside,
     Pause,
     Pauses,
@@ -25,6 +27,7 @@ from bubblescope.model.report import (
     Proposal,
     Quality,
     Rank,
+    RankCoverage,
     Report,
     Schedule,
     SlowMicrobatch,
@@ -314,6 +317,14 @@ def no_pipeline() -> Report:
     )
 
 
+def covered(rank: int, *, launched: float, paired: float) -> RankCoverage:
+    """What the numbers rest on of a rank of two alike."""
+    return RankCoverage(
+        rank=rank, left_out=None, kernels=1_200, launched=launched, inside_ns=200 * MS, explained=1.0, messages=60,
+        paired=paired,
+    )  # fmt: skip
+
+
 def missing_ranks() -> Report:
     """Rank 2 and 3 of four were not given."""
     base = one_f_one_b()
@@ -327,6 +338,21 @@ def missing_ranks() -> Report:
                 Finding("missing-ranks", "warning", "stages 2 and 3 are in no trace; the bubble is an interval"),
                 Finding("truncated", "error", "ends within event 54321; step 3 is lost", "rank1_trace.json.gz"),
                 Finding("truncated", "warning", "ends within event 51000; step 3 is lost", "rank0_trace.json.gz"),
+            ),
+            coverage=Coverage(
+                kernels=2_400,
+                launched=0.975,
+                inside_ns=400 * MS,
+                explained=1.0,
+                messages=120,
+                paired=0.8,
+                ranks=(covered(0, launched=0.95, paired=1.0), covered(1, launched=1.0, paired=0.6)),
+            ),
+            numbers=(
+                NumberVerdict(number="bubble", verdict="degraded", reasons=("missing-ranks",)),
+                NumberVerdict(number="schedule", verdict="ok", reasons=()),
+                NumberVerdict(number="causes", verdict="unusable", reasons=("missing-ranks", "no-step")),
+                NumberVerdict(number="ranks", verdict="degraded", reasons=("missing-ranks",)),
             ),
         ),
         layout=replace(base.layout, missing_ranks=(2, 3), dp=None),

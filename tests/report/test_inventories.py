@@ -1,0 +1,155 @@
+"""What files are, as page, JSON and CSV.
+
+After a wanted change write the goldens anew with `BUBBLESCOPE_UPDATE_GOLDENS=1 pytest tests/report`, and read the
+difference before committing it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json as standard
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from bubblescope.model.info import Info
+from bubblescope.report import info_csv, inventories, json, pages
+from tests import infos
+from tests.infos import file, info, job, rank
+
+GOLDEN = Path(__file__).parent / "golden"
+RENDERERS = {
+    "txt": lambda found: pages.plain(inventories.page(found)),
+    "md": lambda found: pages.markdown(inventories.page(found)),
+    "json": json.render,
+    "csv": info_csv.render,
+}
+
+
+@pytest.fixture(params=sorted(infos.SAMPLES))
+def sample(request) -> str:
+    """The name of each sample in turn."""
+    return request.param
+
+
+@pytest.mark.parametrize("suffix", sorted(RENDERERS))
+def test_output_is_the_golden_one(sample, suffix):
+    """A renderer writes exactly what was last looked at and found good."""
+    path = GOLDEN / f"info-{sample}.{suffix}"
+    made = RENDERERS[suffix](infos.SAMPLES[sample]())
+    if os.environ.get("BUBBLESCOPE_UPDATE_GOLDENS"):
+        path.write_bytes(made)
+    assert made == path.read_bytes()
+
+
+def test_json_matches_the_schema(sample):
+    """What is written is what the schema promises."""
+    written = standard.loads(json.render(infos.SAMPLES[sample]()))
+    jsonschema.validate(written, standard.loads(json.schema("info")))
+
+
+def test_json_survives_the_way_there_and_back():
+    """Reading it gives what was written."""
+    assert msgspec.json.decode(json.render(infos.poor()), type=Info) == infos.poor()
+
+
+@pytest.mark.parametrize("suffix", ["txt", "md", "csv"])
+def test_names_command_nothing(suffix):
+    """No control character, no markup and no formula of a name gets through."""
+    text = RENDERERS[suffix](infos.hostile()).decode()
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    if suffix == "md":
+        assert "<script>" not in text
+    if suffix == "csv":
+        assert not [cell for row in csv.reader(io.StringIO(text)) for cell in row if cell.startswith("=")]
+
+
+def table(found: Info, title: str):
+    """A table of the page."""
+    (table,) = (table for table in inventories.page(found).tables if table.title == title)
+    return table
+
+
+def test_ranks_with_streams_alike_share_their_rows():
+    """As many rows as kinds of streams, not as ranks."""
+    others = [file(f"rank{n}.json.gz", rank(n)) for n in range(8)]
+    odd = file("rank8.json.gz", rank(8, lanes=rank().lanes[:1]))
+    rows = table(info(*others, odd, of=job()), "Streams").rows
+    assert [(row[0], row[2]) for row in rows] == [
+        ("8", "compute"),
+        ("0-7", "compute"),
+        ("0-7", "sends and receives, collectives"),
+    ]
+
+
+def test_long_tables_are_cut():
+    """What is not shown is counted."""
+    found = info(*(file(f"rank{n}.json.gz", rank(n)) for n in range(30)), of=job())
+    assert len(table(found, "Files").rows) == 24
+    assert table(found, "Files").more == "… and 6 more, see --json"
+
+
+def test_what_all_ranks_lack_is_said_once():
+    """With the ranks that lack it."""
+    bare = [file(f"rank{n}.json.gz", rank(n, needs=(infos.LABELS,))) for n in range(3)]
+    assert table(info(*bare, of=job()), "What to add to the recording").rows == (
+        ("0-2", infos.LABELS.lacks, infos.LABELS.add),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "As one job: ranks 0-1 of 2; steps on all of them: 0-1; complete: 0-1. analyze measures the bubble."),
+        (
+            {"answer": "time", "problem": "no pipeline is in sight"},
+            "analyze tells where the time went, but no bubble, for no pipeline is in sight.",
+        ),
+        ({"verdict": "degraded"}, "analyze measures the bubble; the data are degraded."),
+        ({"world_size": None, "ranks": (3,)}, "As one job: rank 3; complete: 0-1."),
+        ({"missing_ranks": (2, 3)}, "; ranks 2-3 missing;"),
+    ],
+)
+def test_the_end_says_what_the_job_is(changes, text):
+    """Ranks, steps, what can be answered, and the command to run next."""
+    notes = inventories.page(info(file("a", rank()), of=job(**changes))).notes
+    assert text in notes[0]
+    assert notes[1] == "Next: bubblescope analyze traces"
+
+
+def test_no_command_is_told_that_would_fail():
+    """The problem is told instead."""
+    notes = inventories.page(info(file("a", rank()), of=job(answer="nothing", problem="so", command=None))).notes
+    assert notes[-1].endswith("analyze cannot tell anything of it, for so.")
+
+
+@pytest.mark.parametrize(
+    ("files", "text"),
+    [
+        ((file("a", rank()),), "1 trace of 1 rank."),
+        ((file("a", rank(0), rank(1)), file("b", rank(2))), "2 traces of 3 ranks."),
+        ((file("a", rank()), file("b", trace=False)), "1 trace of 1 rank and 1 file that is no trace."),
+        (
+            (file("a", rank()), file("b"), file("c", trace=False), file("d", trace=False)),
+            "1 trace of 1 rank, 1 trace that cannot be read and 2 files that are none.",
+        ),
+        ((file("a", trace=False),), "1 file, which cannot be read as a trace."),
+        ((file("a"), file("b")), "2 files, none of which can be read as a trace."),
+    ],
+)
+def test_the_headline_counts(files, text):
+    """Traces, their ranks, and what is none."""
+    assert inventories.page(info(*files, of=job())).headline == text
+
+
+def test_files_of_several_folders_keep_their_paths():
+    """Else two of one name could not be told apart."""
+    files = [replace(file("rank0.json", rank()), path=f"{folder}/rank0.json") for folder in "ab"]
+    shown = table(info(*files, of=job()), "Files")
+    assert [row[0] for row in shown.rows] == ["a/rank0.json", "b/rank0.json"]
