@@ -19,10 +19,10 @@ __all__ = ["COMMANDS", "LazyGroup", "root"]
 COMMANDS = {
     "analyze": "Measure the bubble of a training run and tell where it comes from.",
     "whatif": "Forecast what a training run would gain from a change.",
-    "info": "Say what trace files are, what is wrong with them and what they lack.",
+    "info": "Say what trace files hold, what is wrong and what they lack.",
     "simulate": "Simulate a schedule and set it beside its formula.",
     "explain": "Explain a metric, a cause, a finding, a what-if or a schedule.",
-    "schema": "Print the JSON Schema of a report, of a what-if or of what info tells.",
+    "schema": "Print the JSON Schema of a report, a what-if or an info.",
 }
 
 

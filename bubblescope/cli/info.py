@@ -19,7 +19,7 @@ __all__ = ["command"]
 @file_options
 @output_options
 def command(*, traces: tuple[str, ...], options: Options, output: Output, progress: bool) -> None:
-    """Say what trace files are, what is wrong with them and what they lack.
+    """Say what trace files hold, what is wrong and what they lack.
 
     For each file what it looks like, its ranks, devices, steps, streams and communicators, how its
     forwards and backwards are told apart, and the lines that make the next recording say more. At

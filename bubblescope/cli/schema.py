@@ -14,7 +14,7 @@ NAMES = ("report", "whatif", "info")
 @click.command("schema")
 @click.argument("name", metavar="[report|whatif|info]", type=click.Choice(NAMES), default="report")
 def command(*, name: str) -> None:
-    """Print the JSON Schema of a report, of a what-if or of what info tells.
+    """Print the JSON Schema of a report, a what-if or an info.
 
     That is what `analyze --json`, `whatif --json` and `info --json` write; the report's, if nothing is said.
     """
