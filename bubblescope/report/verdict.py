@@ -137,10 +137,10 @@ def _why_unknown(report: Report) -> str:
 
 def _no_pipeline(report: Report) -> str:
     ranks = report.ranks
-    if not ranks:
-        return "No pipeline here, and no rank whose time could be told."
     window = sum(rank.window_ns for rank in ranks)
-    parts = [f"{words.percent(ns / window)} {name}" for name, ns in _spent(ranks) if window and ns / window >= _NOTHING]
+    if not window:
+        return "No pipeline here, and no rank whose time could be told."
+    parts = [f"{words.percent(ns / window)} {name}" for name, ns in _spent(ranks) if ns / window >= _NOTHING]
     step = words.duration(window / len(ranks))
     over = "" if len(ranks) == 1 else f", mean over {len(ranks)} ranks,"
     opening = "No pipeline could be told" if _ambiguous(report) else "No pipeline here"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,13 @@ def test_ctrl_c_ends_with_130(tmp_path):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == b"error: interrupted\n"
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("ok", 0), ("degraded", 0), ("unusable", 3)])
+def test_unusable_data_end_with_3(bubblescope, engine, verdict, code):
+    """What there is of the report is written all the same."""
+    quality = replace(engine.report.quality, verdict=verdict)
+    engine.report = replace(engine.report, quality=quality)
+    seen = bubblescope("analyze", "t", "--json")
+    assert (seen.code, json.loads(seen.out)["quality"]["verdict"]) == (code, verdict)
+    assert ("none of the numbers can be told" in seen.err) == (code == 3)

@@ -51,6 +51,14 @@ def test_small_and_negative_differences_are_said_as_such(samples, measured, part
     assert part in verdict(replace(report, bubble=replace(report.bubble, measured=measured)))
 
 
+@pytest.mark.parametrize("kept", [0, 2])
+def test_no_time_is_an_answer(samples, kept):
+    """Whether there is no rank, or ranks of which no time could be told."""
+    report = samples["no-pipeline"]
+    idle = tuple(replace(rank, window_ns=0) for rank in report.ranks[:kept])
+    assert verdict(replace(report, ranks=idle)) == "No pipeline here, and no rank whose time could be told."
+
+
 def test_no_pipeline_is_an_answer(samples):
     """Without a pipeline the sentence tells where a step's time went."""
     assert verdict(samples["no-pipeline"]) == (
