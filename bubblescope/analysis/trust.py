@@ -38,6 +38,8 @@ AFFECTED: Mapping[str, frozenset[Number]] = {
     "lost-kernels": _TIMES,
     "lost-events": _TIMES,
     "hidden-kernels": _TIMES,
+    "repaired": _TIMES,
+    "truncated": _TIMES,
     "layout-assumed": frozenset({"bubble", "causes", "schedule", "formula", "imbalance"}),
     "steps-assumed": frozenset({"bubble", "causes", "throughput", "ranks"}),
     "repeated-actions": _PIPELINE | {"schedule", "formula"},
