@@ -10,6 +10,7 @@ import numpy as np
 from bubblescope.align.layout import ASSUMED, COUNTED
 from bubblescope.analysis.communication import unpaired
 from bubblescope.analysis.coverage import coverage, explained
+from bubblescope.analysis.implausible import implausible
 from bubblescope.analysis.missing import ASSUMPTION
 from bubblescope.analysis.overlaps import overlapping
 from bubblescope.analysis.ranks import RankView
@@ -66,7 +67,8 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding], stat
     job = found.job
     findings = [f for timeline in job.timelines.values() for f in timeline.findings]
     findings = list(dict.fromkeys(findings))  # what is said of a file that holds several ranks is said once
-    findings += [*job.findings, *found.findings, *doubtful, *stated]
+    odd, touched = implausible(job, {use.number for use in found.uses if use.used})
+    findings += [*odd, *job.findings, *found.findings, *doubtful, *stated]
     noticed = [
         _missing(job, unseen),
         _incomplete(found.uses) if found.piped else None,
@@ -80,7 +82,7 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding], stat
     ]
     findings += [finding for finding in noticed if finding is not None]
     findings = [_pressing(finding, job) for finding in findings]
-    degraded = bool(unseen or doubtful) or (found.piped and not found.used)
+    degraded = bool(unseen or doubtful or touched) or (found.piped and not found.used)
     degraded |= any(f.code in DEGRADING and f.severity != "info" for f in findings)
     verdict: Verdict = "degraded" if degraded else "ok"
     return Quality(verdict=verdict, findings=tuple(findings), coverage=coverage(found))

@@ -15,6 +15,7 @@ from bubblescope.ingest.categories import Kind
 from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.described import described
 from bubblescope.ingest.metadata import Members, identify
+from bubblescope.ingest.plausible import plausible
 from bubblescope.ingest.ranges import Ranges
 from bubblescope.ingest.tables import Rows
 from bubblescope.model.trace import Annotations, Finding, RankTrace, Source, Thread
@@ -40,7 +41,7 @@ def assemble(path: Path, size: int, collected: Collector, told: Members, damage:
     blocks, comms = renumber(blocks, "comm", list(collected.comms.table), repr)
     identity, findings = identify(path, told)
     identity, odd = described(identity, (names[number] for number in np.unique(blocks[1].name)), path)
-    return RankTrace(
+    trace = RankTrace(
         source=Source(str(path), "kineto" if kineto else "chrome", size, collected.events),
         identity=replace(identity, clock=identity.host if absolute else None),
         absolute=absolute,
@@ -51,10 +52,11 @@ def assemble(path: Path, size: int, collected: Collector, told: Members, damage:
             *damage,
             *findings,
             *odd,
-            *_findings(path, unpaired=unpaired, implausible=collected.implausible + lost),
+            *_findings(path, unpaired),
         ),
         **dict(zip(("ops", "annotations", "launches", "kernels", "frames"), blocks, strict=True)),  # type: ignore[arg-type]
     )
+    return plausible(trace, collected.unplaced + lost)
 
 
 def _close_ranges(collected: Collector) -> int:
@@ -85,13 +87,6 @@ def _nothing(path: Path, collected: Collector) -> InputError:
     )
 
 
-def _findings(path: Path, *, unpaired: int, implausible: int) -> list[Finding]:
-    told = (
-        ("unpaired-events", unpaired, "events begin or end a range without its other half and were left out"),
-        (
-            "implausible-times",
-            implausible,
-            "events had times that cannot be; the length was taken as 0, or they were left out",
-        ),
-    )
+def _findings(path: Path, unpaired: int) -> list[Finding]:
+    told = (("unpaired-events", unpaired, "events begin or end a range without its other half and were left out"),)
     return [Finding(code, "warning", f"{count} {text}", str(path)) for code, count, text in told if count]

@@ -57,7 +57,7 @@ class Collector:
         self.kernels = Rows(Kernels)
         self.halves = Halves()
         self.events = 0
-        self.implausible = 0
+        self.unplaced = 0  # events without a usable time
         self.kineto = False
         self._kinds = Kinds()
         self._wanted = _Wanted()
@@ -102,12 +102,11 @@ class Collector:
     def _add(self, add: Callable[[list[Event], Columns], None], block: list[Event], start: Times, end: Times) -> None:
         valid = start != INVALID
         if not valid.all():
-            self.implausible += len(block) - int(valid.sum())
+            self.unplaced += len(block) - int(valid.sum())
             block = [event for event, good in zip(block, valid.tolist(), strict=True) if good]
             start, end = start[valid], end[valid]
         if block:
-            self.implausible += int((end < start).sum())
-            add(block, {"start": start, "end": np.maximum(start, end)})
+            add(block, {"start": start, "end": end})
 
     def _add_ops(self, block: list[Event], columns: Columns) -> None:
         args = [event.args or _NO_ARGUMENTS for event in block]
@@ -152,7 +151,7 @@ class Collector:
         args = [event.args or _NO_ARGUMENTS for event in block]
         kinds = self._kinds
         valid = times != INVALID
-        self.implausible += int((~valid).sum())
+        self.unplaced += int((~valid).sum())
         columns = {
             "time": times,
             "closes": np.array([event.ph == "E" for event in block]),

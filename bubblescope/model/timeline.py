@@ -17,7 +17,7 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.groups import IN_STAGE, serving
 from bubblescope.model.spans import Spans
-from bubblescope.model.trace import CommArgs, Finding, Identity, Source
+from bubblescope.model.trace import CommArgs, Doubts, Finding, Identity, Source
 
 __all__ = [
     "Actions",
@@ -161,6 +161,8 @@ class RankTimeline:
     restarts: bool = False
     kernels: int = 0
     launched: int = 0
+    doubts: Doubts = field(default_factory=Doubts)
+    doubted: tuple[int, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     def moved(self, move: Callable[[Times], Times]) -> RankTimeline:

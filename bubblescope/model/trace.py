@@ -20,6 +20,7 @@ __all__ = [
     "CommArgs",
     "Coordinate",
     "Device",
+    "Doubts",
     "Finding",
     "Identity",
     "Kernels",
@@ -147,6 +148,27 @@ class CommArgs:
     peer: int = -1
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Doubts:
+    """Events of a rank whose times cannot be, as counts by what became of them.
+
+    Attributes:
+        unplaced: left out, for they have no usable time.
+        misplaced: left out, for they lie where they cannot have been.
+        shortened: kept where they begin, without a length that cannot be.
+        doubled: left out, for the file holds them twice.
+        ahead: kernels that begin before their launches, kept as they are: the clock of the GPU is off.
+        moments: when, on the host's clock, something that counts is missing or wrong, as far as that is known; sorted.
+    """
+
+    unplaced: int = 0
+    misplaced: int = 0
+    shortened: int = 0
+    doubled: int = 0
+    ahead: int = 0
+    moments: Times = field(default_factory=lambda: np.empty(0, np.int64))
+
+
 @dataclass(frozen=True, eq=False)
 class Ops(Columns):
     """Operators on host threads.
@@ -224,6 +246,7 @@ class RankTrace:
     launches: Launches = field(default_factory=Launches.empty)
     kernels: Kernels = field(default_factory=Kernels.empty)
     frames: Annotations = field(default_factory=Annotations.empty)
+    doubts: Doubts = field(default_factory=Doubts)
     findings: tuple[Finding, ...] = ()
 
     @property

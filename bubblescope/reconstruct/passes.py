@@ -92,8 +92,15 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         reconstruction=how if len(done) else None,
         kernels=known[0],
         launched=known[1],
-        findings=(*trace.findings, *untold, *whole, *lost(trace), *labels.unmatched(trace, options.labels)),
+        doubts=trace.doubts,
+        doubted=steps.holding(marks, trace.doubts.moments),
+        findings=(*trace.findings, *untold, *whole, *_noticed(trace, options)),
     )
+
+
+def _noticed(trace: RankTrace, options: Options) -> tuple[Finding, ...]:
+    """What the events tell of the recording, whatever is made of them."""
+    return (*steps.repeated(trace), *lost(trace), *labels.unmatched(trace, options.labels))
 
 
 def _dated(work: Units, communication: Units) -> tuple[Units, Units]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.timeline import Steps
-from bubblescope.model.trace import RankTrace
+from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
-__all__ = ["Marks", "extent", "find", "marked", "rows_at", "rows_of"]
+__all__ = ["Marks", "extent", "find", "holding", "marked", "repeated", "rows_at", "rows_of"]
 
 # torch/profiler/profiler.py; sail-sg/zero-bubble-pipeline-parallelism, which names the rank, then the iteration.
 _STEPS = (r"ProfilerStep#(\d{1,18})$", r"iter_\d{1,9}_(\d{1,18})$")
@@ -68,15 +68,49 @@ def find(
     return _numbered_by(marked, pieces.take(active) if active.any() else pieces)
 
 
-def _marked_steps(trace: RankTrace, mark: str) -> Marks:
+def _marks_of(trace: RankTrace, mark: str) -> Marks:
+    """The annotations of steps as they stand, in time order."""
     rows = trace.annotations.take(matching(trace.names, mark)[trace.annotations.name])
     rows = rows.take(np.argsort(rows.start, kind="stable"))
     numbers = [int(re.match(mark, trace.names[name])[1]) for name in rows.name]  # type: ignore[index]
-    first = np.sort(np.unique(np.array(numbers, np.int64), return_index=True)[1])
-    rows, number = rows.take(first), np.array(numbers, np.int64)[first]
-    # A step lasts until the next begins, so that what runs between two annotations is not lost.
-    end = np.concatenate((np.maximum(rows.start[1:], rows.start[:-1]), rows.end[-1:]))
-    return Marks(number, rows.start, end)
+    marks = Marks(np.array(numbers, np.int64), rows.start, rows.end)
+    return marks.take(~_inside(marks))
+
+
+def _marked_steps(trace: RankTrace, mark: str) -> Marks:
+    marks = _marks_of(trace, mark)
+    first = np.sort(np.unique(marks.number, return_index=True)[1])
+    # A step lasts until the next begins, so that what runs between two annotations is not lost. If the mark of the next
+    # is missing, or what comes is a step once more, it lasts as long as its own.
+    follows = np.append(marks.number[1:] == marks.number[:-1] + 1, False)[: len(marks)]
+    end = np.where(follows, np.append(marks.start[1:], marks.end[-1:]), marks.end)
+    return marks.replace(end=end).take(first)
+
+
+def repeated(trace: RankTrace) -> tuple[Finding, ...]:
+    """A word on steps that are marked more than once: files of two runs, or of two cycles, that were joined."""
+    for mark in _STEPS:
+        marks = _marks_of(trace, mark)
+        numbers, counts = np.unique(marks.number, return_counts=True)
+        if len(marks):
+            again = numbers[counts > 1].tolist()
+            break
+    else:
+        again = []
+    if not again:
+        return ()
+    some = ", ".join(map(str, again[:8])) + (", ..." if len(again) > 8 else "")
+    message = (
+        f"steps that come more than once in the file, of which only the first counts: {len(again)} of {len(numbers)} "
+        f"({some}); it holds two runs, or the profiler began to count anew"
+    )
+    return (Finding("repeated-steps", "warning", message, trace.source.path),)
+
+
+def _inside(marks: Marks) -> Bools:
+    """Which marks begin within one of the same number, just before them."""
+    same = (marks.number[1:] == marks.number[:-1]) & (marks.start[1:] < marks.end[:-1])
+    return np.append(False, same)[: len(marks)]
 
 
 def _optimizer_ends(trace: RankTrace) -> Times:
@@ -122,10 +156,16 @@ def rows_at(marks: Marks, moment: Times) -> Ints:
     return np.where((row >= 0) & (moment <= marks.end[row]), row, NONE)
 
 
+def holding(marks: Marks, moments: Times) -> tuple[int, ...]:
+    """The numbers of the steps that hold some of these host moments."""
+    rows = np.unique(rows_at(marks, moments))
+    return tuple(marks.number[rows[rows >= 0]].tolist())
+
+
 def extent(marks: Marks, work: Units, communication: Units, *, on_gpu: bool) -> Steps:
     """When each step ran: on a host the marks themselves; on a GPU from its first kernel to the next step's.
 
-    The last one ends when both the GPU and the host were done with it.
+    The last one, and one that no other follows at once, ends when both the GPU and the host were done with it.
     """
     if not on_gpu or not len(marks):
         return Steps(marks.start, marks.end, marks.number)
@@ -139,5 +179,6 @@ def extent(marks: Marks, work: Units, communication: Units, *, on_gpu: bool) -> 
     empty = last < first
     start = np.where(empty, marks.start, first)
     end = np.maximum(np.where(empty, marks.end, last), marks.end)
-    end[:-1] = np.maximum(start[1:], start[:-1])
+    follows = marks.start[1:] <= marks.end[:-1]
+    end[:-1] = np.maximum(np.where(follows, start[1:], np.minimum(start[1:], end[:-1])), start[:-1])
     return Steps(start, np.maximum(end, start), marks.number)

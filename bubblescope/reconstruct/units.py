@@ -84,16 +84,35 @@ def _gpu_units(trace: RankTrace) -> tuple[Units, Units]:
 def _launch_of(trace: RankTrace) -> Ints:
     """Row of the launch of each kernel, or -1; a graph's kernels share the launch of the graph.
 
-    Of several launches with one number the earliest is meant.
+    Of launches with one number that lie in one another the outer one is meant. Of those apart, as where two recordings
+    were joined, it is the last that began before the kernel did, or else the first.
     """
-    launches, wanted = trace.launches, trace.kernels.correlation
+    launches, kernels = trace.launches, trace.kernels
     rows = np.flatnonzero(launches.correlation >= 0)
     if not len(rows):
-        return np.full(len(wanted), -1)
+        return np.full(len(kernels), -1)
     order = rows[np.lexsort((launches.start[rows], launches.correlation[rows]))]
-    at = np.searchsorted(launches.correlation[order], wanted)
-    found = order[np.minimum(at, len(order) - 1)]
-    return np.where((wanted >= 0) & (launches.correlation[found] == wanted), found, -1)
+    number, start, end = launches.correlation[order], launches.start[order], launches.end[order]
+    same = number[1:] == number[:-1]
+    outer = np.append(True, ~(same & (start[1:] <= end[:-1])))
+    order, number = order[outer], number[outer]
+    wanted = kernels.correlation
+    at = np.searchsorted(number, wanted)
+    if np.any(number[1:] == number[:-1]):
+        at = np.maximum(at, _before(number, launches.start[order], wanted, kernels.start))
+    at = np.minimum(at, len(order) - 1)
+    return np.where((wanted >= 0) & (number[at] == wanted), order[at], -1)
+
+
+def _before(number: Times, start: Times, wanted: Times, moment: Times) -> Ints:
+    """The last launch with the number, or one below it, that began by a moment; launches go by number, then start."""
+    kinds = np.repeat((0, 1), (len(number), len(wanted)))
+    order = np.lexsort((kinds, np.concatenate((start, moment)), np.concatenate((number, wanted))))
+    passed = np.maximum.accumulate(np.where(kinds[order] == 0, order, -1))
+    result = np.empty(len(wanted), np.int64)
+    asking = kinds[order] == 1
+    result[order[asking] - len(number)] = passed[asking]
+    return result
 
 
 def _host_units(trace: RankTrace) -> tuple[Units, Units]:

@@ -82,14 +82,43 @@ OF_FILES = (
     ),
     Code(
         name="implausible-times",
-        severity="warning",
+        severity="info, warning",
         summary="events whose times cannot be",
-        meaning="a length below 0 was taken as 0; an event without a usable time was left out",
-        effect="Such events have no length or are left out; a few do no harm.",
-        remedy="Update the profiler; record again if there are many.",
+        meaning=(
+            "events lie where they cannot have been (an hour from all else, out of the order of their stream) or have "
+            "no usable time, and are left out; or they last less than no time, or longer than the recording, and count "
+            "without that length; or kernels begin before their launches. A warning where a used step may be concerned"
+        ),
+        effect="None of them moves a window. A used step that lacks their work is too idle by its length: degraded.",
+        remedy="Update the profiler and the driver; record again if there are many.",
         see=(
+            "doubled-events",
             "repaired",
             "lost-kernels",
+        ),
+    ),
+    Code(
+        name="doubled-events",
+        severity="info",
+        summary="events that a file holds twice",
+        meaning="events stand in a file twice, word for word; each counts once",
+        effect="None.",
+        remedy="Ask what joined or wrote the file.",
+        see=(
+            "repeated-steps",
+            "implausible-times",
+        ),
+    ),
+    Code(
+        name="repeated-steps",
+        severity="warning",
+        summary="steps that a file marks more than once",
+        meaning="steps are marked more than once in a file, at different times; the first of each number counts",
+        effect="Later steps of the same numbers are in no mean.",
+        remedy="Keep the files of different runs, or of different cycles of the profiler, apart.",
+        see=(
+            "doubled-events",
+            "incomplete-steps",
         ),
     ),
     Code(

@@ -47,6 +47,33 @@ def test_a_step_marked_twice_counts_once():
     assert marks_of(built) == [(3, 0, 20), (4, 20, 30)]
 
 
+def test_a_step_that_comes_again_later():
+    """Ends the one before it, is none itself, and is told."""
+    rows = [note(f"ProfilerStep#{n}", at, at + 10) for n, at in ((3, 0), (4, 20), (3, 100), (4, 120))]
+    built = trace(rows, op("again", 105, 108))
+    assert marks_of(built) == [(3, 0, 20), (4, 20, 30)]
+    assert steps.rows_of(find(built), units_of(built)).tolist() == [steps.NONE]
+    (told,) = steps.repeated(built)
+    assert (told.code, told.severity, "2 of 2 (3, 4)" in told.message) == ("repeated-steps", "warning", True)
+    assert steps.repeated(trace(rows[:2], note("ProfilerStep#3", 1, 9))) == ()
+
+
+def test_a_step_whose_next_mark_is_missing():
+    """Lasts as long as its own mark: what runs until the mark after that is not its."""
+    built = trace(
+        note("ProfilerStep#3", 0, 10), note("ProfilerStep#5", 40, 50), run("a", 5, 6, 9), run("b", 45, 46, 49)
+    )
+    assert marks_of(built) == [(3, 0, 10), (5, 40, 50)]
+    found = steps.extent(find(built), *gather(built), on_gpu=True)
+    assert (found.start.tolist(), found.end.tolist()) == ([6, 46], [10, 50])
+
+
+def test_steps_that_hold_moments():
+    """By number, each once; what lies outside of all is in none."""
+    found = find(trace(note("ProfilerStep#3", 0, 10), note("ProfilerStep#4", 20, 30)))
+    assert steps.holding(found, np.array([-5, 3, 4, 31])) == (3,)
+
+
 def test_names_that_nearly_are_marks():
     """Only the profiler's own mark is one; without any, the whole file is a step."""
     names = ["ProfilerStep#", "ProfilerStep#3b", "my ProfilerStep#3", "ProfilerStep*"]

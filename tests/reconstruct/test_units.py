@@ -97,6 +97,19 @@ def test_of_two_launches_with_one_number_the_earlier_asked(order):
     assert split(built)[0] == [("gemm", 5, 10, 20)]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_numbers_that_come_again(order):
+    """Where two recordings were joined, a kernel has the last launch of its number before it, or else the first."""
+    rows = [launch(1, 5), launch(1, 105), launch(2, 107), kernel("first", 10, 20, 1), kernel("again", 110, 120, 1)]
+    work, _ = split(trace(*rows[::order], kernel("early", 100, 103, 2), kernel("stray", 2, 3, 1)))
+    assert sorted(work) == [
+        ("again", 105, 110, 120),
+        ("early", 107, 100, 103),
+        ("first", 5, 10, 20),
+        ("stray", 5, 2, 3),
+    ]
+
+
 @pytest.mark.parametrize("number", [-1, 0])
 def test_unknown_numbers_join_nothing(number):
     """A kernel with number 0 joins launch 0; -1 means unknown and joins nothing, not even another -1."""

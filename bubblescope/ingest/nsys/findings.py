@@ -23,7 +23,6 @@ _WORDS: Mapping[str, tuple[Severity, str]] = {
             "began, or their launches were lost"
         ),
     ),
-    "implausible-times": ("warning", "{count} events had times that cannot be, and were left out"),
     "hidden-kernels": (
         "warning",
         (
@@ -51,10 +50,10 @@ _WORDS: Mapping[str, tuple[Severity, str]] = {
 }
 
 
-def of_rank(path: Path, kernels: Kernels, launches: Launches, implausible: int) -> list[Finding]:
-    """About the rows of one rank; `implausible` of them lie beyond all time."""
+def of_rank(path: Path, kernels: Kernels, launches: Launches) -> list[Finding]:
+    """About the rows of one rank."""
     stray = int((~np.isin(kernels.correlation, launches.correlation)).sum()) if len(launches) else 0
-    counts = {"no-launch": stray, "implausible-times": implausible}
+    counts = {"no-launch": stray}
     return list(_told(path, counts, all=len(kernels)))
 
 
@@ -62,7 +61,6 @@ def of_file(path: Path, work: Work, ranges: Ranges, session: Session, others: in
     """About the whole file; `others` is how much work belongs to none of its ranks."""
     kinds, warnings = session.lost
     counts = {
-        "implausible-times": work.implausible,
         "hidden-kernels": work.graphs,
         "other-processes": others,
         "unpaired-events": ranges.open,

@@ -140,7 +140,7 @@ class _Collector:
         called = calls(columns["name"], payload, list(self._names), payloads)
         thread = present(columns["globalTid"])
         process = process_of(thread)
-        start, end = columns["start"], np.maximum(columns["end"], columns["start"])
+        start, end = columns["start"], columns["end"]
         unnumbered = np.zeros(len(rows), np.int64)  # threads are numbered when the ranks are told apart
         notes = Annotations(start, end, columns["name"], unnumbered)
         no_thread = np.full(len(rows), -1)

@@ -22,6 +22,7 @@ from bubblescope.ingest.nsys.session import Session, session
 from bubblescope.ingest.nsys.strings import Strings
 from bubblescope.ingest.nsys.work import Work, launches, work
 from bubblescope.ingest.pause import collector_paused
+from bubblescope.ingest.plausible import plausible
 from bubblescope.ingest.stream import Progress
 from bubblescope.ingest.tables import Table
 from bubblescope.model.trace import Finding, Identity, Launches, RankTrace, Source, Thread
@@ -64,12 +65,13 @@ def read(path: str | Path, *, progress: Progress | None = None) -> Iterator[Rank
     found = owners(recording.work)
     if not found:
         raise _nothing(recording.path)
-    told = _of_file(recording, found)
+    told, unplaced = _of_file(recording, found), recording.work.implausible
     known = identities(found, recording.session, recording.ranges.members, str(path))
     for owner, identity in zip(found, known, strict=True):
-        trace = _named(_trace(recording, owner, identity), recording.path, alone=len(found) == 1)
+        trace = _trace(recording, owner, identity, unplaced)
+        trace = _named(trace, recording.path, alone=len(found) == 1)
         yield replace(trace, findings=(*told, *trace.findings))
-        told = []  # what concerns the file is said once
+        told, unplaced = [], 0  # what concerns the file is said once
 
 
 def _recorded(path: Path, progress: Progress | None) -> _Recording:
@@ -106,8 +108,8 @@ def _of_file(recording: _Recording, found: Sequence[Owner]) -> list[Finding]:
     return of_file(recording.path, ran, recording.ranges, recording.session, others)
 
 
-def _trace(recording: _Recording, owner: Owner, identity: Identity) -> RankTrace:
-    """The trace of one of the ranks."""
+def _trace(recording: _Recording, owner: Owner, identity: Identity, unplaced: int) -> RankTrace:
+    """The trace of one of the ranks; `unplaced` rows of the file have no usable time."""
     kernels = recording.work.kernels.rows.take(held(recording.work, owner))
     marked, calls = recording.ranges, recording.launches.of(owner.process)
     ops, annotations = marked.ops.of(owner.process), marked.annotations.of(owner.process)
@@ -120,16 +122,17 @@ def _trace(recording: _Recording, owner: Owner, identity: Identity) -> RankTrace
     blocks, ids = renumber(blocks, "thread", ids, natural)
     blocks, _ = renumber(blocks, "lane", recording.work.lanes, natural)
     blocks, comms = renumber(blocks, "comm", marked.comms, repr)
-    return RankTrace(
+    trace = RankTrace(
         source=Source(str(recording.path), "nsys", recording.bytes, sum(map(len, blocks))),
         identity=identity,
         absolute=absolute,
         names=tuple(names),
         threads=tuple(Thread(*pair) for pair in ids),
         comms=tuple(comms),
-        findings=tuple(of_rank(recording.path, kernels, called, lost)),
+        findings=tuple(of_rank(recording.path, kernels, called)),
         **dict(zip(("ops", "annotations", "launches", "kernels"), blocks, strict=True)),  # type: ignore[arg-type]
     )
+    return plausible(trace, unplaced + lost)
 
 
 def _named(trace: RankTrace, path: Path, *, alone: bool) -> RankTrace:

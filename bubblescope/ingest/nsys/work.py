@@ -108,7 +108,7 @@ def launches(database: Database, strings: Strings, names: Numbers[str]) -> Owned
     threads = present(columns["globalTid"])
     block = Launches(
         start=columns["start"],
-        end=np.maximum(columns["end"], columns["start"]),
+        end=np.where(columns["end"] == ABSENT, columns["start"], columns["end"]),
         name=number[place],
         thread=np.zeros(len(order), np.int64),
         correlation=np.maximum(columns["correlationId"], -1),

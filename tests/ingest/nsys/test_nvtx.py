@@ -73,8 +73,8 @@ class TestKinds:
         assert (found.notes, found.all.open) == ([("a", 10, 20)], 1)
 
     def test_an_end_before_the_start(self, marked):
-        """Makes a range of no time."""
-        assert marked(pushed("a", 10, 5)).notes == [("a", 10, 10)]
+        """Is left to be judged with all else."""
+        assert marked(pushed("a", 10, 5)).notes == [("a", 10, 5)]
 
     def test_times_before_the_session(self, marked):
         """Are times."""

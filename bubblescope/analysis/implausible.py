@@ -1,0 +1,51 @@
+"""What is said of events whose times cannot be: one finding an input, graver where a used step lacks them."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from bubblescope.model.job import Job
+from bubblescope.model.trace import Doubts, Finding, Severity
+
+__all__ = ["implausible"]
+
+_DONE = (
+    ("unplaced", "have no usable time and are left out"),
+    ("misplaced", "lie where they cannot have been and are left out"),
+    ("shortened", "cannot have lasted so long, or less than no time, and count without that length"),
+    ("ahead", "are kernels that begin before their launches, which are kept: the clock of the GPU is off"),
+)
+
+
+def implausible(job: Job, used: AbstractSet[int]) -> tuple[list[Finding], bool]:
+    """Findings by input, and whether any of these events concerns a used step.
+
+    What has no place at all may concern one: it is worth a warning, but no verdict.
+    """
+    inputs: dict[str, list[int]] = {}
+    for rank, timeline in job.timelines.items():
+        inputs.setdefault(timeline.source.path, []).append(rank)
+    findings, touched = [], set[int]()
+    for path, ranks in inputs.items():
+        doubts = [job.timelines[rank].doubts for rank in ranks]
+        steps = used & {step for rank in ranks for step in job.timelines[rank].doubted}
+        touched |= steps
+        counts = {name: _total(doubts, name) for name, _ in _DONE}
+        if any(counts.values()):
+            severity: Severity = "warning" if steps or counts["unplaced"] else "info"
+            findings.append(Finding("implausible-times", severity, _said(counts, sorted(steps)), path))
+        if doubled := _total(doubts, "doubled"):
+            message = f"{doubled} events stand in the file twice; each counts once"
+            findings.append(Finding("doubled-events", "info", message, path))
+    return findings, bool(touched)
+
+
+def _total(doubts: list[Doubts], name: str) -> int:
+    return sum(getattr(each, name) for each in doubts)
+
+
+def _said(counts: dict[str, int], steps: list[int]) -> str:
+    parts = "; ".join(f"{counts[name]} {what}" for name, what in _DONE if counts[name])
+    where = f"; used steps that they concern: {', '.join(map(str, steps[:8]))}" if steps else ""
+    more = ", ..." if len(steps) > 8 else ""
+    return f"{sum(counts.values())} events have times that cannot be: {parts}{where}{more}"
