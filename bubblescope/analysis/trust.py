@@ -40,6 +40,7 @@ AFFECTED: Mapping[str, frozenset[Number]] = {
     "hidden-kernels": _TIMES,
     "repaired": _TIMES,
     "truncated": _TIMES,
+    "implausible-times": _TIMES,
     "layout-assumed": frozenset({"bubble", "causes", "schedule", "formula", "imbalance"}),
     "steps-assumed": frozenset({"bubble", "causes", "throughput", "ranks"}),
     "repeated-actions": _PIPELINE | {"schedule", "formula"},
