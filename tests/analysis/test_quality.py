@@ -158,14 +158,14 @@ def test_kernels_that_may_be_messages_are_mentioned_without_a_pipeline():
 def test_findings_of_files_and_of_the_job_come_along():
     """First those of the files, in the order of their ranks."""
     of = one_f_one_b()
-    own = dataclasses.replace(of.timelines[1], findings=(Finding("repaired", "warning", "2 entries", "b.json"),))
+    own = dataclasses.replace(of.timelines[1], findings=(Finding("unpaired-events", "warning", "2 halves", "b.json"),))
     of = dataclasses.replace(
         of, timelines={**of.timelines, 1: own}, findings=(Finding("skipped", "info", "no trace", "notes.txt"),)
     )
-    assert findings(of) == ("ok", {"repaired": "warning", "skipped": "info"})
+    assert findings(of) == ("ok", {"unpaired-events": "warning", "skipped": "info"})
 
 
-@pytest.mark.parametrize("code", ["lost-kernels", "layout-assumed"])
+@pytest.mark.parametrize("code", ["lost-kernels", "layout-assumed", "repaired", "truncated"])
 @pytest.mark.parametrize(("severity", "verdict"), [("warning", "degraded"), ("info", "ok")])
 def test_some_findings_degrade_unless_they_are_for_information(code, severity, verdict):
     """Whoever found them."""

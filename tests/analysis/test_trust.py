@@ -48,9 +48,9 @@ def test_what_degrades_the_data_speaks_against_a_number(code):
     assert AFFECTED[code]
 
 
-def test_what_was_mended_speaks_against_nothing():
-    """What is left out does not make the rest worse."""
-    assert {verdict for verdict, _ in verdicts(with_finding("repaired")).values()} == {"ok"}
+def test_what_was_skipped_speaks_against_nothing():
+    """A file that is no trace does not make the rest worse."""
+    assert {verdict for verdict, _ in verdicts(with_finding("skipped")).values()} == {"ok"}
 
 
 def test_a_bubble_that_is_an_interval_is_degraded():
