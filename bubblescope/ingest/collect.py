@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ Columns = dict[str, Any]
 _NO_ARGUMENTS = Arguments()
 _MOST_FRAMES = 100_000  # names remembered: a program has fewer functions, and a damaged file does not fill the memory
 _WHOLE = (Kind.DROP, Kind.FRAME)  # of these no halves are kept
+_KINETO = (Kind.OP, Kind.ANNOTATION, Kind.LAUNCH, Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+_RESTING = frozenset("BEM")  # phases, other than of whole events, that tell something
 
 
 class _Wanted(dict[str, bool]):
@@ -64,26 +67,14 @@ class Collector:
 
     def add(self, window: Window) -> None:
         """Keep the events of a window; raises `InexactError`, having kept none, if it must be decoded exactly."""
-        bins: list[list[Event]] = [[] for _ in Kind]
-        work = bins[Kind.MEMCPY] = bins[Kind.MEMSET] = bins[Kind.KERNEL]  # one block, in the order of the file
-        kinds = self._kinds
-        for event in window.events:
-            bins[kinds[event.cat]].append(event)
-        wanted = self._wanted  # there may be more frames than of everything else
-        bins[Kind.FRAME] = [event for event in bins[Kind.FRAME] if wanted[event.name]]
-        others = bins[Kind.OTHER]
-        blocks = [bins[Kind.OP], bins[Kind.ANNOTATION], bins[Kind.LAUNCH], work, others, bins[Kind.FRAME]]
-        whole = [[event for event in block if event.ph == "X"] for block in blocks]
-        parted = any(len(block) > len(ours) for block, ours in zip(blocks, whole, strict=True))
-        parts = window.events if parted else []  # in the order of the file, which decides between equal times
-        halves = [event for event in parts if event.ph in ("B", "E") and kinds[event.cat] not in _WHOLE]
-
+        blocks = self._whole(window.events)
+        halves, names = self._rest(window.events)
         micros: Micros = from_decimals if window.exact else from_numbers
-        timed = [_times(block, micros) for block in whole]
+        start, end = _times(list(chain.from_iterable(blocks)), micros)
         half_times = micros([event.ts for event in halves])
 
         self.events += len(window.events) + len(window.dropped)
-        self.kineto = self.kineto or any(blocks[:4])
+        self.kineto = self.kineto or any(blocks[:4]) or any(self._kinds[half.cat] in _KINETO for half in halves)
         adders = (
             self._add_ops,
             self._add_annotations,
@@ -92,12 +83,35 @@ class Collector:
             self._add_others,
             self._add_frames,
         )
-        for add, block, (start, end) in zip(adders, whole, timed, strict=True):
-            self._add(add, block, start, end)
+        at = 0
+        for add, block in zip(adders, blocks, strict=True):
+            rows = slice(at, at := at + len(block))
+            self._add(add, block, start[rows], end[rows])
         self._add_halves(halves, half_times)
-        for event in others:
-            if event.ph == "M":
-                self._name_thread(event)
+        for event in names:
+            self._name_thread(event)
+
+    def _whole(self, events: list[Event]) -> list[list[Event]]:
+        """The events that tell a start and a length, by block, each in the order of the file."""
+        bins: list[list[Event]] = [[] for _ in Kind]
+        bins[Kind.MEMCPY] = bins[Kind.MEMSET] = bins[Kind.KERNEL]
+        kinds, of = self._kinds, dict[str, list[Event]]()  # a dict of its own is looked up at half the cost of `kinds`
+        for event in events:
+            if event.ph == "X":
+                category = event.cat
+                if category not in of:
+                    of[category] = bins[kinds[category]]
+                of[category].append(event)
+        wanted = self._wanted  # there may be more frames than of everything else
+        bins[Kind.FRAME] = [event for event in bins[Kind.FRAME] if wanted[event.name]]
+        return [bins[kind] for kind in (Kind.OP, Kind.ANNOTATION, Kind.LAUNCH, Kind.KERNEL, Kind.OTHER, Kind.FRAME)]
+
+    def _rest(self, events: list[Event]) -> tuple[list[Event], list[Event]]:
+        """Halves of events, in the order of the file, which decides between equal times; and names of threads."""
+        kinds = self._kinds
+        rest = [event for event in events if event.ph in _RESTING]
+        halves = [event for event in rest if event.ph != "M" and kinds[event.cat] not in _WHOLE]
+        return halves, [event for event in rest if event.ph == "M" and kinds[event.cat] == Kind.OTHER]
 
     def _add(self, add: Callable[[list[Event], Columns], None], block: list[Event], start: Times, end: Times) -> None:
         valid = start != INVALID
@@ -113,8 +127,8 @@ class Collector:
         self.ops.add(
             **self._named(block, columns),
             thread=self._threads(block),
-            sequence=np.array([arg.sequence for arg in args], dtype=np.int64),
-            forward_thread=np.array([arg.forward_thread for arg in args], dtype=np.int32),
+            sequence=np.fromiter([arg.sequence for arg in args], np.int64, len(args)),
+            forward_thread=np.fromiter([arg.forward_thread for arg in args], np.int32, len(args)),
             comm=self.comms.numbers(args),
         )
 
@@ -141,7 +155,7 @@ class Collector:
             **self._named(block, columns),
             lane=self._lanes(block, args),
             correlation=_correlations(args),
-            kind=np.array([kinds[event.cat] - Kind.KERNEL for event in block], dtype=np.int8),
+            kind=np.fromiter([kinds[event.cat] for event in block], np.int8, len(block)) - np.int8(Kind.KERNEL),
             comm=self.comms.numbers(args),
         )
 
@@ -159,8 +173,8 @@ class Collector:
             "name": self.names.numbers((event.name for event in block), len(block)),
             "thread": self._threads(block),
             "lane": self._lanes(block, args),
-            "sequence": np.array([arg.sequence for arg in args], dtype=np.int64),
-            "forward_thread": np.array([arg.forward_thread for arg in args], dtype=np.int32),
+            "sequence": np.fromiter([arg.sequence for arg in args], np.int64, len(args)),
+            "forward_thread": np.fromiter([arg.forward_thread for arg in args], np.int32, len(args)),
             "correlation": _correlations(args),
             "comm": self.comms.numbers(args),
         }
@@ -170,12 +184,12 @@ class Collector:
         return columns | {"name": self.names.numbers([event.name for event in block], len(block))}
 
     def _threads(self, block: list[Event]) -> Any:
-        return self.threads.numbers([event.pid for event in block], [event.tid for event in block], len(block))
+        return self.threads.numbers([event.pid for event in block], [event.tid for event in block])
 
     def _lanes(self, block: list[Event], args: list[Arguments]) -> Any:
         devices = [event.pid if arg.device is None else arg.device for event, arg in zip(block, args, strict=True)]
         streams = [event.tid if arg.stream is None else arg.stream for event, arg in zip(block, args, strict=True)]
-        return self.lanes.numbers(devices, streams, len(block))
+        return self.lanes.numbers(devices, streams)
 
     def _name_thread(self, event: Event) -> None:
         name = event.args.name if event.args else None
@@ -193,4 +207,4 @@ def _times(block: list[Event], micros: Micros) -> tuple[Times, Times]:
 
 
 def _correlations(args: list[Arguments]) -> Times:
-    return np.array([arg.correlation for arg in args], dtype=np.int64)
+    return np.fromiter([arg.correlation for arg in args], np.int64, len(args))

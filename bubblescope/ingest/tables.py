@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -34,20 +34,23 @@ class Table(dict[K, int], Generic[K]):
         return np.fromiter(map(self.__getitem__, keys), dtype=np.int32, count=count)
 
 
-class Pairs(dict[tuple[Any, Any], int]):
+class Pairs:
     """Numbers pairs of ids as texts, so that 7 and "7" are one."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.texts: Table[tuple[str, str]] = Table()
+        self._known: dict[Any, dict[Any, int]] = {}  # two look-ups cost less than to make a pair and look that up
 
-    def __missing__(self, key: tuple[Any, Any]) -> int:
-        number = self[key] = self.texts[str(key[0]), str(key[1])]
-        return number
-
-    def numbers(self, first: Iterable[Any], second: Iterable[Any], count: int) -> Ints:
-        """The numbers of `count` pairs."""
-        return np.fromiter(map(self.__getitem__, zip(first, second, strict=True)), dtype=np.int32, count=count)
+    def numbers(self, first: Sequence[Any], second: Sequence[Any]) -> Ints:
+        """The number of each pair."""
+        known = self._known
+        try:
+            numbers = [known[one][other] for one, other in zip(first, second, strict=True)]
+        except KeyError:
+            for one, other in dict.fromkeys(zip(first, second, strict=True)):
+                known.setdefault(one, {})[other] = self.texts[str(one), str(other)]
+            return self.numbers(first, second)
+        return np.fromiter(numbers, np.int32, len(numbers))
 
 
 class Comms:
@@ -59,10 +62,14 @@ class Comms:
 
     def numbers(self, args: list[Arguments]) -> Ints:
         """For each event's arguments the number of its call, or -1 if it is none."""
+        calls = [
+            (row, self.table[self._call(arg)])
+            for row, arg in enumerate(args)
+            if not (arg.collective is arg.group is arg.src is arg.dst is None)
+        ]
         numbers = np.full(len(args), -1, dtype=np.int32)
-        for index, arg in enumerate(args):
-            if not (arg.collective is None and arg.group is None and arg.src is None and arg.dst is None):
-                numbers[index] = self.table[self._call(arg)]
+        for row, number in calls:
+            numbers[row] = number
         return numbers
 
     def _call(self, arg: Arguments) -> CommArgs:

@@ -31,7 +31,7 @@ class InexactError(Exception):
 def from_numbers(micros: Sequence[float]) -> Times:
     """Nanoseconds of numbers as decoded; raises InexactError where that would not be exact."""
     try:
-        values = np.array(micros, dtype=np.float64)
+        values = np.fromiter(micros, np.float64, len(micros))
     except OverflowError as error:  # an integer of hundreds of digits
         raise InexactError from error
     sizes = np.abs(values)

@@ -156,7 +156,7 @@ class _Collector:
                 column.append(told.get(name, UNKNOWN))
         return {
             **{name: np.array(column, np.int64) for name, column in args.items()},
-            "thread": self._lanes.numbers([e.pid for e, _ in events], [e.tid for e, _ in events], len(events)),
+            "thread": self._lanes.numbers([e.pid for e, _ in events], [e.tid for e, _ in events]),
             "meaning": self._meanings.numbers((said for _, said in events), len(events)),
         }
 
