@@ -17,7 +17,7 @@ from string import ascii_lowercase
 import pytest
 
 import bubblescope
-from bubblescope import engine
+from bubblescope import engine, mapping
 from bubblescope.emit import Job, write
 from bubblescope.engine import analyze, load, read_ranks
 from bubblescope.errors import InputError, UsageError
@@ -78,7 +78,7 @@ def test_a_pool_and_one_process_give_the_same_report(traces, tmp_path):
 
 def test_small_input_starts_no_process(traces, monkeypatch):
     """Unless the user asks for processes; one file never needs several."""
-    monkeypatch.setattr(engine, "_pool", None)
+    monkeypatch.setattr(mapping, "_pool", None)
     assert len(load(traces).timelines) == 2
     assert len(load(traces[:1], Options(jobs=8)).timelines) == 1
 
@@ -91,9 +91,9 @@ def test_much_input_starts_a_pool_by_itself(traces, monkeypatch):
         asked.append(jobs)
         raise InputError("no further")
 
-    monkeypatch.setattr(engine, "_pool", pool)
-    monkeypatch.setattr(engine, "WORTH_A_POOL", 10)
-    monkeypatch.setattr(engine.os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(mapping, "_pool", pool)
+    monkeypatch.setattr(mapping, "WORTH_A_POOL", 10)
+    monkeypatch.setattr(mapping.os, "cpu_count", lambda: 64)
     with pytest.raises(InputError, match="no further"):
         load(traces)
     assert asked == [2]
@@ -102,8 +102,8 @@ def test_much_input_starts_a_pool_by_itself(traces, monkeypatch):
 @pytest.mark.parametrize(("asked", "files", "used"), [(None, 99, 2), (1, 99, 1), (5, 99, 5), (64, 99, 8), (64, 3, 3)])
 def test_processes_that_are_of_no_use_are_not_started(monkeypatch, asked, files, used):
     """However many are asked for: no more than files, and not many a core."""
-    monkeypatch.setattr(engine.os, "cpu_count", lambda: 2)
-    assert engine._processes(asked, files) == used
+    monkeypatch.setattr(mapping.os, "cpu_count", lambda: 2)
+    assert mapping._processes(asked, files) == used
 
 
 def test_the_order_of_the_files_gives_no_order_to_the_ranks(traces):
@@ -201,7 +201,7 @@ def test_whatever_the_system_says_while_reading_is_an_input_error(traces, monkey
     def fail(_path, _progress=None):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(engine.registry, "read", fail)
+    monkeypatch.setattr(mapping.registry, "read", fail)
     with pytest.raises(InputError, match=f"{traces[0]}: cannot be read: Input/output error"):
         load(traces)
 
@@ -299,8 +299,9 @@ def tell_interrupts(_path, _options, _progress=None):
 def test_workers_leave_interrupts_to_the_parent():
     """From their birth on, or each would print a traceback; the parent still hears them."""
     paths = dict.fromkeys(map(Path, "abc"), 1)
-    with engine._pool(2) as pool:
-        told = engine._in_pool(pool, tell_interrupts, paths, Options(), lambda *_: None)
+    with mapping._pool(2) as pool:
+        tasks = mapping._submitted(pool, tell_interrupts, paths, Options())
+        told = mapping._gathered(tasks, paths, lambda *_: None)
     assert set(told.values()) == {(True, True)}
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
@@ -312,7 +313,7 @@ def test_an_interrupt_while_workers_start_is_held_and_not_lost():
     done = []
 
     def work():
-        with engine._interrupts_held():
+        with mapping._interrupts_held():
             os.kill(os.getpid(), signal.SIGINT)
             done.append(1)
 
@@ -328,7 +329,7 @@ def test_interrupts_are_left_alone_in_other_threads():
 
     def work():
         try:
-            with engine._interrupts_held():
+            with mapping._interrupts_held():
                 pass
         except ValueError as error:
             errors.append(error)

@@ -124,8 +124,9 @@ def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
 def _positions(timeline: RankTimeline, place: tuple[int, int] | None) -> Iterator[tuple[int, tuple[int, int, Action]]]:
     """(row, (pipeline, step, action)) of every action of a rank in a pipeline."""
     if place is not None:
-        for row, step in enumerate(timeline.actions.step.tolist()):
-            yield row, (place[0], int(timeline.steps.number[step]), _action(timeline, row))
+        steps = timeline.steps.number[timeline.actions.step].tolist()
+        for row, (step, action) in enumerate(zip(steps, _actions(timeline), strict=True)):
+            yield row, (place[0], step, action)
 
 
 def _keys(job: Job, rank: int, action: Ints) -> Iterator[tuple[int, Key]]:
@@ -135,20 +136,20 @@ def _keys(job: Job, rank: int, action: Ints) -> Iterator[tuple[int, Key]]:
     if place is None:
         return
     lane = job.plan.pipelines[place[0]][place[1]].index(rank)
-    number = timeline.steps.number
+    number, actions = timeline.steps.number, _actions(timeline)
     for row in np.flatnonzero(action >= 0):
-        at = _action(timeline, int(action[row]))
+        at = actions[action[row]]
         if timeline.messages.direction[row] == Messages.SEND:
             at = _consumer(at)
         step = int(number[timeline.actions.step[action[row]]])
         yield int(row), (place[0], lane, step, 0, at)
 
 
-def _action(timeline: RankTimeline, row: int) -> Action:
-    """The action of a row; every kind of backward is one, as far as messages go."""
-    actions = timeline.actions
-    kind = Kind.F if actions.kind[row] == Kind.F else Kind.B
-    return Action(int(actions.stage[row]), kind, int(actions.microbatch[row]), int(actions.slice[row]))
+def _actions(timeline: RankTimeline) -> list[Action]:
+    """The action of each row; every kind of backward is one, as far as messages go."""
+    actions, forward, backward = timeline.actions, Kind.F, Kind.B
+    kinds = [forward if ours else backward for ours in (actions.kind == forward).tolist()]
+    return list(map(Action, actions.stage.tolist(), kinds, actions.microbatch.tolist(), actions.slice.tolist()))
 
 
 def _consumer(producer: Action) -> Action:
@@ -171,8 +172,9 @@ def _ends(job: Job, rank: int) -> Ints:
 def _labelled(timeline: RankTimeline) -> Ints:
     """Ends that labels tell; on a split backward the first part that ran is meant."""
     rows: dict[tuple[int, Action], int] = {}
-    for row in range(len(timeline.actions) - 1, -1, -1):
-        rows[int(timeline.actions.step[row]), _action(timeline, row)] = row
+    keys = list(zip(timeline.actions.step.tolist(), _actions(timeline), strict=True))
+    for row in range(len(keys) - 1, -1, -1):
+        rows[keys[row]] = row
     m = timeline.messages
     labels = zip(*(ids.tolist() for ids in (m.step, m.stage, m.kind, m.microbatch, m.slice)), strict=True)
     found = [

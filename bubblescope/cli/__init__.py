@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 import traceback
@@ -31,13 +32,21 @@ _COMPLETION = "_BUBBLESCOPE_COMPLETE"
 
 def main() -> NoReturn:
     """The entry point of `bubblescope`."""
+    _prepare()
     streams.fill()
     try:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # a second one, while the first is told
         code = INTERRUPTED
     streams.settle()
+    gc.freeze()  # or the collector walks over all there is once more
     sys.exit(code)
+
+
+def _prepare() -> None:
+    """Spend no time on what a command of a second has no use for; before numpy is imported."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no matrix here is large, and a process of one thread can fork
+    gc.set_threshold(100_000, 50, 100)  # imports make many objects and hardly a cycle
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -65,7 +65,7 @@ class Comms:
         calls = [
             (row, self.table[self._call(arg)])
             for row, arg in enumerate(args)
-            if not (arg.collective is arg.group is arg.src is arg.dst is None)
+            if not (arg.collective is None and arg.group is None and arg.src is None and arg.dst is None)
         ]
         numbers = np.full(len(args), -1, dtype=np.int32)
         for row, number in calls:

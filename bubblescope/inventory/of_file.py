@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bubblescope.engine import readable, timeline_of
 from bubblescope.errors import InputError
 from bubblescope.ingest import registry
 from bubblescope.ingest.sniff import Format
 from bubblescope.ingest.stream import Stream
 from bubblescope.inventory.of_rank import describe
+from bubblescope.mapping import readable, timeline_of
 from bubblescope.model.info import FileInfo, RankInfo
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import RankTimeline

@@ -8,7 +8,6 @@ from typing import Literal
 
 from bubblescope.analysis.assemble import assemble
 from bubblescope.analysis.study import study
-from bubblescope.engine import join
 from bubblescope.errors import BubblescopeError
 from bubblescope.model.info import JobInfo, Need
 from bubblescope.model.job import Job
@@ -17,6 +16,7 @@ from bubblescope.model.report import Report
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 from bubblescope.model.writing import ranks_named
+from bubblescope.reduction import join
 
 __all__ = ["together"]
 

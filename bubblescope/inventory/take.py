@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from bubblescope._version import __version__
-from bubblescope.engine import Progress, Traces, each_file
+from bubblescope.engine import Traces
 from bubblescope.ingest import sources
 from bubblescope.inventory.of_file import inspect, unreadable
 from bubblescope.inventory.of_job import together
+from bubblescope.mapping import Progress, each_file
 from bubblescope.model.info import Info
 from bubblescope.model.options import Options
 from bubblescope.model.report import Tool
