@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 
 from bubblescope.errors import InputError
 from bubblescope.ingest import registry
+from bubblescope.ingest.pieces import Split, cut
 from bubblescope.model.options import Options
 from bubblescope.model.slices import RankSlices
 from bubblescope.model.timeline import RankTimeline
@@ -45,16 +46,24 @@ Kept_co = TypeVar("Kept_co", covariant=True)
 
 
 class Work(Protocol[Kept_co]):
-    """What is done with a file, wherever; `progress` is told the bytes of it that are read."""
+    """What is done with a file, wherever; `progress` is told the bytes of it that are read, `split` who helps."""
 
-    def __call__(self, path: Path, options: Options, progress: Callable[[int], None] | None = None) -> Kept_co:
+    def __call__(
+        self,
+        path: Path,
+        options: Options,
+        progress: Callable[[int], None] | None = None,
+        split: Split | None = None,
+    ) -> Kept_co:
         """What is kept of the file."""
 
 
-def read_ranks(path: Path, options: Options, progress: Callable[[int], None] | None = None) -> list[RankTimeline]:
+def read_ranks(
+    path: Path, options: Options, progress: Callable[[int], None] | None = None, split: Split | None = None
+) -> list[RankTimeline]:
     """The map step: one file to the timelines of its ranks. A rank is -1 where the file does not tell it."""
     with readable(path):
-        return [timeline_of(trace, options) for trace in registry.read(path, progress)]
+        return [timeline_of(trace, options) for trace in registry.read(path, progress, split)]
 
 
 def timeline_of(found: RankTrace | RankSlices, options: Options) -> RankTimeline:
@@ -113,6 +122,8 @@ def each_file(
     jobs = _processes(options.jobs, len(paths))
     if jobs == 1 or (options.jobs is None and sum(sizes.values()) < WORTH_A_POOL):
         return _in_process(work, sizes, options, tell)
+    if len(paths) == 1:
+        return _in_pieces(work, paths[0], options, jobs, tell)
     with _pool(jobs) as pool:
         tasks = _submitted(pool, work, sizes, options)
         meanwhile()
@@ -120,9 +131,27 @@ def each_file(
 
 
 def _processes(asked: int | None, files: int) -> int:
-    """How many processes read: one a processor; as many as asked for, but not more than could be of use."""
+    """How many processes read: one a processor; as many as asked for, but not more than could be of use.
+
+    Several read one file in pieces, of several files each as a whole.
+    """
     cores = os.cpu_count() or 1
-    return min(asked or cores, files, MOST_A_CORE * cores)
+    most = MOST_A_CORE * cores
+    return min(asked or cores, most, files if files > 1 else most)
+
+
+def _in_pieces(work: Work[Found], path: Path, options: Options, jobs: int, tell: Progress) -> dict[Path, Found]:
+    """One file, by this process and as many others as are of use."""
+    size = _size(path)
+    with readable(path):
+        pieces = cut(path, jobs)
+    if len(pieces) < 2:
+        return _in_process(work, {path: size}, options, tell)
+    with _pool(len(pieces) - 1) as pool:
+        with _interrupts_held():
+            for _ in pieces[1:]:
+                pool.submit(int)  # so that all processes are there before anything is read
+        return {path: work(path, options, lambda done: tell(done, size), Split(pieces, pool))}
 
 
 def _in_process(work: Work[Found], sizes: Mapping[Path, int], options: Options, tell: Progress) -> dict[Path, Found]:

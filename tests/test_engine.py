@@ -198,7 +198,7 @@ def test_a_file_that_vanishes_is_an_input_error(traces, tmp_path, monkeypatch, j
 def test_whatever_the_system_says_while_reading_is_an_input_error(traces, monkeypatch):
     """A disk that fails is no bug of the program."""
 
-    def fail(_path, _progress=None):
+    def fail(*_):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(mapping.registry, "read", fail)

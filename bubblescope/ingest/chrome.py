@@ -5,6 +5,7 @@ The file is read once, in windows; only the columns of what is kept grow with it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from bubblescope.errors import InputError
@@ -13,9 +14,10 @@ from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.events import Window, decode_exact, decode_fast
 from bubblescope.ingest.metadata import Members
 from bubblescope.ingest.pause import collector_paused
+from bubblescope.ingest.pieces import Part, Piece, Split
 from bubblescope.ingest.stream import WINDOW, Buffer, Progress, Stream
 from bubblescope.ingest.times import InexactError
-from bubblescope.ingest.walk import Document, Member, walk
+from bubblescope.ingest.walk import Document, Events, Member, walk
 from bubblescope.ingest.windows import windows
 from bubblescope.model.trace import RankTrace
 
@@ -30,19 +32,26 @@ def read(path: str | Path, *, progress: Progress | None = None, window: int = WI
     return first
 
 
-def read_all(path: str | Path, *, progress: Progress | None = None, window: int = WINDOW) -> list[RankTrace]:
+def read_all(
+    path: str | Path, *, progress: Progress | None = None, window: int = WINDOW, split: Split | None = None
+) -> list[RankTrace]:
     """The events of each rank of a file: of one, unless traces were written behind each other.
 
     Args:
         path: A trace, as JSON or gzip of it, told by content.
         progress: Called with the bytes of the file consumed so far.
         window: Bytes of text held at a time.
+        split: How several processes read the file.
 
     Raises:
         InputError: The file cannot be read, or holds nothing that can be used. What is damaged is mended or left out,
             and the findings of the first trace tell.
     """
     path = Path(path)
+    parts = split and split.each(_read_piece, progress)
+    if parts:
+        with collector_paused():
+            return [_assembled(path, parts)]
     with Stream(path, progress) as stream, collector_paused():
         ranks = _ranks(Buffer(stream, window))
         damage = stream.repairs.findings(path)
@@ -52,13 +61,48 @@ def read_all(path: str | Path, *, progress: Progress | None = None, window: int 
         ]
 
 
+Collected = tuple[Collector, Members]
+
+
+def _read_piece(piece: Piece, progress: Progress | None) -> Collected | None:
+    """What is collected of a piece, and what its document tells; None unless it is sound and of one document."""
+    seen: list[type] = []
+    told = Members()
+    rank = _Rank(told)
+    try:
+        with Part(piece, progress) as stream, collector_paused():
+            buffer = Buffer(stream)
+            for part in walk(buffer, Members.WANTED):
+                seen.append(type(part))
+                if isinstance(part, Member):
+                    told.take(part.key, part.text)
+                elif isinstance(part, Events):
+                    rank.take(buffer, told)
+            mended = stream.repairs.findings(piece.path)
+    except InputError:
+        return None
+    one = seen.count(Document) == seen.count(Events) == 1
+    cut_in_events = not piece.tail or seen[-1] is Events  # and not in a list of something else
+    return (rank.collector, told) if one and cut_in_events and not mended and not rank.exact else None
+
+
+def _assembled(path: Path, parts: Sequence[Collected]) -> RankTrace:
+    """The trace of a file, all pieces together."""
+    (collector, told), *others = parts
+    for other, more in others:
+        collector.absorb(other)
+        more.add(told)  # where both tell, the later one counts
+        told = more
+    return assemble(path, path.stat().st_size, collector, told)
+
+
 class _Rank:
     """What was collected of one rank."""
 
     def __init__(self, told: Members) -> None:
         self.collector = Collector()
         self.told = told
-        self._exact = False
+        self.exact = False
         self._more: list[Members] = []
 
     def joined(self, path: Path) -> Members:
@@ -77,13 +121,13 @@ class _Rank:
         self._more.append(told)
 
         def decode(text: memoryview) -> bool:
-            window = decode_exact(text) if self._exact else decode_fast(text)
+            window = decode_exact(text) if self.exact else decode_fast(text)
             try:
                 self.collector.add(window)
             except InexactError:
                 window = decode_exact(text)
                 self.collector.add(window)
-            self._exact = window.exact
+            self.exact = window.exact
             _note(buffer, window)
             return True
 

@@ -91,6 +91,22 @@ class Collector:
         for event in names:
             self._name_thread(event)
 
+    def absorb(self, other: Collector) -> None:
+        """Take over what was collected of the text that follows."""
+        places = {
+            "name": self.names.absorb(other.names),
+            "thread": self.threads.texts.absorb(other.threads.texts),
+            "lane": self.lanes.texts.absorb(other.lanes.texts),
+            "comm": self.comms.table.absorb(other.comms.table),
+        }
+        for block in ("ops", "annotations", "others", "frames", "launches", "kernels", "halves"):
+            getattr(self, block).absorb(getattr(other, block), places)
+        for thread, names in other.thread_names.items():
+            self.thread_names.setdefault(thread, {}).update(names)
+        self.events += other.events
+        self.implausible += other.implausible
+        self.kineto = self.kineto or other.kineto
+
     def _whole(self, events: list[Event]) -> list[list[Event]]:
         """The events that tell a start and a length, by block, each in the order of the file."""
         bins: list[list[Event]] = [[] for _ in Kind]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from bubblescope.model.columns import Ints
 
 __all__ = ["Halves", "Ranges"]
 
@@ -38,6 +40,11 @@ class Halves:
     def add(self, columns: Columns) -> None:
         """Append halves: `time`, `closes`, `thread`, `name` and columns to hand through."""
         self._parts.append(columns)
+
+    def absorb(self, other: Halves, places: Mapping[str, Ints]) -> None:
+        """Append the halves of another collection, whose numbers of the columns `places` are renumbered by these."""
+        for part in other._parts:
+            self.add({name: places[name][column] if name in places else column for name, column in part.items()})
 
     def pair(self, nameless: int) -> Ranges | None:
         """Each end with the latest open beginning of its thread; None if there are no halves.

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from bubblescope.errors import InputError
 from bubblescope.ingest import chrome, nsys
+from bubblescope.ingest.pieces import Split
 from bubblescope.ingest.sniff import Kind, sniff
 from bubblescope.ingest.stream import Progress
 from bubblescope.ingest.timelines import csv, parquet, primus
@@ -26,21 +27,32 @@ class Reader(Protocol):
         """The events of the ranks of the file, one rank after the other; raises InputError."""
 
 
-def _kineto(path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace]:
-    return iter(chrome.read_all(path, progress=progress))
+class SplitReader(Protocol):
+    """Reads one file, with the help of other processes."""
+
+    def __call__(
+        self, path: Path, *, progress: Progress | None = None, split: Split | None = None
+    ) -> Iterator[RankTrace | RankSlices]:
+        """As a `Reader`."""
 
 
-def _chrome(path: Path, *, progress: Progress | None = None) -> Iterator[RankTrace | RankSlices]:
+def _kineto(path: Path, *, progress: Progress | None = None, split: Split | None = None) -> Iterator[RankTrace]:
+    return iter(chrome.read_all(path, progress=progress, split=split))
+
+
+def _chrome(
+    path: Path, *, progress: Progress | None = None, split: Split | None = None
+) -> Iterator[RankTrace | RankSlices]:
     """A profiler's trace, or a timeline: a list without kernels and operators in which slices are called forward."""
-    traces = chrome.read_all(path, progress=progress)
+    traces = chrome.read_all(path, progress=progress, split=split)
     if any(trace.source.format == "chrome" and tells_actions(trace.names) for trace in traces):
         return timelines.read_chrome(path, progress=progress)
     return iter(traces)
 
 
+_SPLIT_READERS: dict[Kind, SplitReader] = {"kineto": _kineto, "chrome": _chrome}
 _READERS: dict[Kind, Reader] = {
-    "kineto": _kineto,
-    "chrome": _chrome,
+    **_SPLIT_READERS,
     "primus": primus.read,
     "csv": csv.read,
     "parquet": parquet.read,
@@ -48,9 +60,12 @@ _READERS: dict[Kind, Reader] = {
 }
 
 
-def read(path: str | Path, progress: Progress | None = None) -> Iterator[RankTrace | RankSlices]:
+def read(
+    path: str | Path, progress: Progress | None = None, split: Split | None = None
+) -> Iterator[RankTrace | RankSlices]:
     """The events of each rank that a trace holds, whatever its format; of an instrumented timeline its slices.
 
+    `split` is how several processes read the file, where its format allows.
     Raises InputError where it is no trace that can be read, which may show only when a rank is asked for.
     """
     path = Path(path)
@@ -58,4 +73,5 @@ def read(path: str | Path, progress: Progress | None = None) -> Iterator[RankTra
     reader = _READERS.get(found.kind)
     if reader is None:
         raise InputError(f"{path}: expected a trace, found {found.looks_like}", hint=found.hint)
-    return reader(path, progress=progress)
+    together = _SPLIT_READERS.get(found.kind)
+    return reader(path, progress=progress) if together is None else together(path, progress=progress, split=split)

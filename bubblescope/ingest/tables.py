@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -32,6 +32,10 @@ class Table(dict[K, int], Generic[K]):
     def numbers(self, keys: Iterable[K], count: int) -> Ints:
         """The numbers of `count` keys."""
         return np.fromiter(map(self.__getitem__, keys), dtype=np.int32, count=count)
+
+    def absorb(self, other: Table[K]) -> Ints:
+        """Take over the keys of another table: the new number of each old one, and -1 at place -1."""
+        return np.array([*map(self.__getitem__, other), -1], dtype=np.int32)
 
 
 class Pairs:
@@ -106,6 +110,17 @@ class Rows(Generic[C]):
         """Append rows."""
         for name, part in columns.items():
             self._parts.setdefault(name, []).append(part)
+
+    def absorb(self, other: Rows[C], places: Mapping[str, Ints]) -> None:
+        """Append the rows of another block, whose numbers of the columns `places` are renumbered by these."""
+        for name, parts in other._parts.items():
+            ours = [places[name][part] for part in parts] if name in places else parts
+            self._parts.setdefault(name, []).extend(ours)
+
+    def __getstate__(self) -> dict[str, Any]:
+        for name, parts in self._parts.items():  # one array crosses a process border as fast as one of many
+            self._parts[name] = [np.concatenate(parts)]
+        return self.__dict__
 
     def finish(self) -> C:
         """The block; the parts are given up one column after the other, so that memory never holds all twice."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bubblescope.errors import InputError
 from bubblescope.ingest import registry
+from bubblescope.ingest.pieces import Split
 from bubblescope.ingest.sniff import Format
 from bubblescope.ingest.stream import Stream
 from bubblescope.inventory.of_rank import describe
@@ -34,14 +35,16 @@ class Inspected:
         return _file(path, found, self)
 
 
-def inspect(path: Path, options: Options, progress: Callable[[int], None] | None = None) -> Inspected:
+def inspect(
+    path: Path, options: Options, progress: Callable[[int], None] | None = None, split: Split | None = None
+) -> Inspected:
     """Read a file and say what it holds; an error of the input is told, and what was read before it stands."""
     ranks: list[RankInfo] = []
     timelines: list[RankTimeline] = []
     form: str | None = None
     try:
         with readable(path):
-            for trace in registry.read(path, progress):
+            for trace in registry.read(path, progress, split):
                 form = trace.source.format
                 timeline, problem = None, None
                 try:
