@@ -101,11 +101,11 @@ def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
 
     Of a backward in two halves, the first that ran makes the output.
     """
-    place = job.plan.place_of()
+    place, forward, second_half = job.plan.place_of(), Kind.F, Kind.W
     rows: dict[int, dict[tuple[int, int, Action], int]] = {rank: {} for rank in job.timelines}
     for rank, timeline in job.timelines.items():
         for row, key in _positions(timeline, place.get(rank)):
-            if timeline.actions.kind[row] != Kind.W:
+            if timeline.actions.kind[row] != second_half:
                 rows[rank].setdefault(key, row)
     found = {}
     for rank, timeline in job.timelines.items():
@@ -113,7 +113,7 @@ def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
         if rank in place:
             peers = _peers(job, rank, place[rank], Messages.RECV)
             for row, (pipeline, step, action) in _positions(timeline, place[rank]):
-                source = action._replace(stage=action.stage + (-1 if action.kind == Kind.F else 1))
+                source = action._replace(stage=action.stage + (-1 if action.kind == forward else 1))
                 there = rows.get(int(peers[row]), {}).get((pipeline, step, source), NONE)
                 if there != NONE:
                     maker[0][row], maker[1][row] = peers[row], there

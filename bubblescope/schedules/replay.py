@@ -21,6 +21,7 @@ from bubblescope.model.actions import Action, Kind, Order
 __all__ = ["NO_DELAYS", "Course", "Deadlock", "Delays", "Replay", "by_edge", "replay", "source_of"]
 
 NEVER = -1
+_F, _B, _I, _W = Kind  # looked up for every action: members of an enumeration are slow to reach through it
 
 
 class Deadlock(ValueError):  # noqa: N818 - what it is, and what users call it
@@ -75,14 +76,14 @@ def source_of(action: Action, last_stage: int, known: Mapping[Action, int]) -> A
     """The action whose output `action` needs, if it is among the known ones."""
     stage, kind, i, part = action
     # Plain tuples: they equal actions, and making them is most of the time that a replay takes.
-    if kind == Kind.F:
-        candidates = [(stage - 1, Kind.F, i, part)]
-    elif kind == Kind.W and (stage, Kind.I, i, part) in known:
-        candidates = [(stage, Kind.I, i, part)]
+    if kind == _F:
+        candidates = [(stage - 1, _F, i, part)]
+    elif kind == _W and (stage, _I, i, part) in known:
+        candidates = [(stage, _I, i, part)]
     elif stage == last_stage:
-        candidates = [(stage, Kind.F, i, part)]
+        candidates = [(stage, _F, i, part)]
     else:
-        candidates = [(stage + 1, k, i, part) for k in (Kind.B, Kind.I, Kind.W)]
+        candidates = [(stage + 1, k, i, part) for k in (_B, _I, _W)]
     return next((Action._make(c) for c in candidates if c in known), None)
 
 
