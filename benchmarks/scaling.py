@@ -12,33 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import orjson
+from traces import Size, write_traces
 
-from bubblescope.emit import Job, truth, write
-
-P = 4
 TARGET = 1.3
-
-
-class Size(NamedTuple):
-    """Micro-batches a step, kernels an action, steps."""
-
-    m: int
-    kernels: int
-    steps: int
-
-    @property
-    def total(self) -> int:
-        """Kernels of all ranks."""
-        return P * 2 * self.m * self.kernels * self.steps
 
 
 SIZES = {
@@ -52,65 +34,6 @@ TOLD: dict[str, dict[str, Any]] = {
     "autograd": {"labels": "none"},
     "kernels": {"labels": "none", "autograd": False},
 }
-COUNTED = ("External id", "Ev Idx", "correlation", "Sequence number")
-"""Arguments that count on from step to step."""
-
-
-def write_traces(folder: Path, size: Size, told: dict[str, Any]) -> None:
-    """Write the traces of a job of that size."""
-    job = Job(p=P, m=size.m, kernels=size.kernels, steps=1, jitter=0.02, p2p_ns=200_000, compress=False, **told)
-    step = truth(job).steps[0]
-    for path in write(job, folder):
-        repeat(path, size.steps, step.end - step.start)
-
-
-def repeat(path: Path, steps: int, period: int) -> None:
-    """Repeat the one step of a trace, every `period` nanoseconds."""
-    content = orjson.loads(path.read_bytes())
-    events = content.pop("traceEvents")
-    once = [event for event in events if event["ph"] in "Mi"]
-    parts, values, moves = template([event for event in events if event["ph"] not in "Mi"], period)
-    with path.open("wb") as file:
-        file.write(orjson.dumps(content)[:-1] + b',"traceEvents":[' + b",".join(map(orjson.dumps, once)))
-        for number in range(steps):
-            file.write(parts % tuple((values + number * moves).tolist()))
-        file.write(b"]}")
-
-
-def template(events: list[dict[str, Any]], period: int) -> tuple[bytes, np.ndarray, np.ndarray]:
-    """The text of a step's events with places for numbers, those of the first step, and by how much they move on."""
-    values: list[tuple[float, str]] = []
-
-    def place(number: float, kind: str) -> str:
-        values.append((number, kind))
-        return f"@{kind}@"
-
-    lines = [orjson.dumps(_opened(event, place)) for event in events]
-    text = b"".join(b"," + line for line in lines).replace(b"%", b"%%")
-    text = text.replace(b'"@time@"', b"%.3f").replace(b"@step@", b"%d")
-    text = re.sub(rb'"@[^@"]*@"', b"%d", text)
-    most: dict[str, float] = {}
-    for number, kind in values:
-        most[kind] = max(most.get(kind, 0), number + 1)
-    moves = most | {"time": period / 1000, "step": 1}
-    return text, np.array([number for number, _ in values]), np.array([moves[kind] for _, kind in values])
-
-
-def _opened(event: dict[str, Any], place: Any) -> dict[str, Any]:
-    """The event with places instead of what differs from step to step, in the order in which they are written."""
-    opened = dict(event)
-    for key, value in event.items():
-        if key == "name" and value.startswith("ProfilerStep#"):
-            opened[key] = "ProfilerStep#" + place(int(value.removeprefix("ProfilerStep#")), "step")
-        elif key == "id":
-            opened[key] = place(value, event["cat"])
-        elif key == "ts":
-            opened[key] = place(value, "time")
-        elif key == "args":
-            opened[key] = {k: place(v, k) if k in COUNTED else v for k, v in value.items()}
-    return opened
-
-
 RUN = """
 import json, sys, time
 from bubblescope.engine import analyze
