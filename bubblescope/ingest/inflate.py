@@ -62,9 +62,8 @@ class Inflater:
         while True:
             if not self._waiting:
                 self._read()
-            if not self._waiting:
-                if self._begun and not self._member.eof:
-                    raise CutOffError
+            at_end = not self._waiting
+            if at_end and (self._member.eof or not self._begun):
                 return 0
             if not self._next_member():
                 self.behind = len(self._waiting.rstrip(b"\0"))
@@ -74,6 +73,8 @@ class Inflater:
                 target[: len(text)] = text
                 self._weigh(len(text))
                 return len(text)
+            if at_end:  # and nothing is held back any more
+                raise CutOffError
 
     def _read(self) -> None:
         more = self._file.read(_CHUNK)
