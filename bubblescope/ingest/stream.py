@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, Self, cast
 
 from bubblescope.errors import InputError
+from bubblescope.ingest.ahead import Ahead
 from bubblescope.ingest.inflate import GZIP_MAGIC, MOST_RATIO, BombError, CutOffError, DamagedError, Inflater
 from bubblescope.ingest.repairs import Repairs
 
@@ -43,7 +44,7 @@ class Stream:
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}", hint="Check the path.") from error
         self.gzipped = magic == GZIP_MAGIC
-        self._inflater = Inflater(self._file) if self.gzipped else None
+        self._inflater = Ahead(Inflater(self._file)) if self.gzipped else None
 
     def __enter__(self) -> Self:
         return self
@@ -53,6 +54,8 @@ class Stream:
 
     def close(self) -> None:
         """Close the file."""
+        if self._inflater is not None:
+            self._inflater.close()
         self._file.close()
 
     def readinto(self, target: memoryview) -> int:
@@ -66,7 +69,7 @@ class Stream:
             self._progress(min(self._file.tell(), self.bytes))
         return cast("int", count)
 
-    def _inflate(self, target: memoryview, inflater: Inflater) -> int:
+    def _inflate(self, target: memoryview, inflater: Ahead) -> int:
         try:
             count = inflater.readinto(target)
         except CutOffError:
