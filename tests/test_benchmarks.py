@@ -1,4 +1,4 @@
-"""The exports that benchmarks/nsys.py measures with are what an export of such a job would be."""
+"""What the benchmarks measure with is what a profiler would leave of such a job."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.exports import COLUMNS, write_export
+from benchmarks.traces import write_job
 from bubblescope import analyze
 from bubblescope.emit import truth
+from bubblescope.ingest.chrome import read
 from bubblescope.ingest.sqlite import connect
 
 RECORDED = Path(__file__).parents[2] / "shared" / "traces" / "real" / "nsys" / "mfu_2gpu_before.sqlite"
@@ -88,3 +90,17 @@ def test_columns_are_those_of_nsys(written, table):
     """Tables have the columns and types of an export that Nsight Systems wrote."""
     query = f"SELECT name, type, [notnull], pk FROM pragma_table_info('{table}')"  # noqa: S608 - our own names
     assert asked(written[0], query) == asked(RECORDED, query)
+
+
+@pytest.mark.parametrize("printed", [False, True])
+def test_traces_of_a_size(tmp_path, printed):
+    """About as large as asked for, of a job that the analysis knows again; its events are counted."""
+    made = write_job(tmp_path, 3, printed=printed)
+    paths = sorted(tmp_path.iterdir())
+    assert all(2e6 < path.stat().st_size < 4e6 for path in paths)
+    traces = [read(path) for path in paths]
+    blocks = [len(block) for t in traces for block in (t.ops, t.annotations, t.launches, t.kernels)]
+    assert made == (sum(trace.source.events for trace in traces), sum(blocks))
+    assert not [finding for trace in traces for finding in trace.findings]
+    report = analyze([tmp_path]).report
+    assert (report.schedule.name, report.layout.pp, report.schedule.microbatches) == ("1f1b", 4, 8)

@@ -27,11 +27,8 @@ def assemble(path: Path, size: int, collected: Collector, told: Members, damage:
     """The trace, with what is to be said of its `damage`; raises InputError if it holds nothing that can be used."""
     kineto = told.marks or collected.kineto
     unpaired = _close_ranges(collected)
-    annotations = [collected.annotations.finish()] + ([] if kineto else [collected.others.finish()])
-    ops, kernels = collected.ops.finish(), collected.kernels.finish()
-    launches = real_launches(collected.launches.finish(), kernels, list(collected.names))
-    blocks: Blocks = [ops, Annotations.concat(annotations), launches, kernels, collected.frames.finish()]
-    if not (len(blocks[0]) or len(blocks[1]) or len(kernels)):
+    blocks = _blocks(collected, kineto=kineto)
+    if not (len(blocks[0]) or len(blocks[1]) or len(blocks[3])):
         raise _nothing(path, collected)
 
     blocks, absolute, lost = on_time_base(blocks, told.base)
@@ -57,6 +54,14 @@ def assemble(path: Path, size: int, collected: Collector, told: Members, damage:
         **dict(zip(("ops", "annotations", "launches", "kernels", "frames"), blocks, strict=True)),  # type: ignore[arg-type]
     )
     return plausible(trace, collected.unplaced + lost)
+
+
+def _blocks(collected: Collector, *, kineto: bool) -> Blocks:
+    """Operators, annotations, launches, kernels and frames."""
+    annotations = [collected.annotations.finish()] + ([] if kineto else [collected.others.finish()])
+    kernels = collected.kernels.finish()
+    launches = real_launches(collected.launches.finish(), kernels, list(collected.names))
+    return [collected.ops.finish(), Annotations.concat(annotations), launches, kernels, collected.frames.finish()]
 
 
 def _close_ranges(collected: Collector) -> int:

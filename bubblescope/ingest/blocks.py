@@ -30,23 +30,27 @@ def real_launches(calls: Launches, kernels: Kernels, names: Sequence[str]) -> La
     """Those calls of the runtime that put work on a GPU, going by what they started or else by their name."""
     by_name = np.array([launches_work(name) for name in names], dtype=np.bool_)
     started = np.isin(calls.correlation, kernels.correlation[kernels.correlation >= 0])
-    return calls.take(started | by_name[calls.name]) if len(calls) else calls
+    ours = started | by_name[calls.name] if len(calls) else started
+    return calls if ours.all() else calls.take(ours)
 
 
 def on_time_base(blocks: Blocks, base: int | None) -> tuple[Blocks, bool, int]:
     """The blocks counted from the epoch if the file allows; whether it does; how many events lie beyond all time.
 
-    `base` are the nanoseconds since the epoch at which the file begins to count, None where it does not say.
+    `base` are the nanoseconds since the epoch at which the file begins to count, None where it does not say. The list
+    is given up, block after block, so that memory never holds all of them twice.
     """
     late = sum(int((block.start > EPOCH).sum()) for block in blocks)
-    absolute = base is not None or 2 * late > sum(map(len, blocks))
+    events = sum(map(len, blocks))
+    absolute = base is not None or 2 * late > events
     shift = base or 0
     moved: Blocks = []
-    for block in blocks:
+    while blocks:
+        block = blocks.pop(0)
         fits = block.end <= _LAST - shift
         ours = block if fits.all() else block.take(fits)
         moved.append(ours.replace(start=ours.start + shift, end=ours.end + shift) if shift else ours)
-    return moved, absolute, sum(map(len, blocks)) - sum(map(len, moved))
+    return moved, absolute, events - sum(map(len, moved))
 
 
 def renumber(blocks: Blocks, column: str, table: Sequence[K], rank: Callable[[K], Any]) -> tuple[Blocks, list[K]]:

@@ -99,34 +99,38 @@ class Comms:
 
 
 class Rows(Generic[C]):
-    """A block of columns that grows by arrays."""
+    """A block of columns that grows by arrays.
+
+    A column is one stretch of bytes that grows in place: a list of parts would be held twice while they are joined, and
+    leave memory full of holes.
+    """
 
     def __init__(self, block: type[C]) -> None:
         self._block = block
-        self._parts: dict[str, list[npt.NDArray[Any]]] = {}
+        self._grown: dict[str, bytearray] = {}
+        self._types: dict[str, np.dtype[Any]] = {}
         self.columns = [field.name for field in dataclasses.fields(block)]
 
     def add(self, **columns: npt.NDArray[Any]) -> None:
-        """Append rows."""
+        """Append rows; a column is of one type."""
         for name, part in columns.items():
-            self._parts.setdefault(name, []).append(part)
+            kind = self._types.setdefault(name, part.dtype)
+            self._grown.setdefault(name, bytearray()).extend(np.ascontiguousarray(part, kind).data.cast("B"))
 
     def absorb(self, other: Rows[C], places: Mapping[str, Ints]) -> None:
-        """Append the rows of another block, whose numbers of the columns `places` are renumbered by these."""
-        for name, parts in other._parts.items():
-            ours = [places[name][part] for part in parts] if name in places else parts
-            self._parts.setdefault(name, []).extend(ours)
-
-    def __getstate__(self) -> dict[str, Any]:
-        for name, parts in self._parts.items():  # one array crosses a process border as fast as one of many
-            self._parts[name] = [np.concatenate(parts)]
-        return self.__dict__
+        """Append the rows of another block, which is given up, renumbered by `places` in the columns of these names."""
+        for name in list(other._types):
+            part = other._taken(name)
+            self.add(**{name: places[name][part] if name in places else part})
 
     def finish(self) -> C:
-        """The block; the parts are given up one column after the other, so that memory never holds all twice."""
-        if not self._parts:
+        """The block, which is given up here."""
+        if not self._types:
             return self._block.empty()
-        return self._block(**{name: np.concatenate(self._parts.pop(name)) for name in list(self._parts)})
+        return self._block(**{name: self._taken(name) for name in list(self._types)})
+
+    def _taken(self, name: str) -> npt.NDArray[Any]:
+        return np.frombuffer(self._grown.pop(name), self._types.pop(name))
 
 
 def whole(value: Any, limit: int = 1 << 31) -> int | None:
