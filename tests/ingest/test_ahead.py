@@ -65,9 +65,7 @@ def test_the_text_is_the_same(tmp_path_factory, size, members):
         reader.close()
 
 
-@pytest.mark.parametrize(
-    ("packed", "error"), [(PACKED[:-100], CutOffError), (PACKED[:-8] + bytes(8), DamagedError)]
-)
+@pytest.mark.parametrize(("packed", "error"), [(PACKED[:-100], CutOffError), (PACKED[:-8] + bytes(8), DamagedError)])
 def test_what_goes_wrong_is_told_behind_the_text(opened, packed, error):
     """As often as it is asked."""
     reader = opened(packed)
