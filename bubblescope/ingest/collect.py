@@ -104,7 +104,7 @@ class Collector:
         for thread, names in other.thread_names.items():
             self.thread_names.setdefault(thread, {}).update(names)
         self.events += other.events
-        self.implausible += other.implausible
+        self.unplaced += other.unplaced
         self.kineto = self.kineto or other.kineto
 
     def _whole(self, events: list[Event]) -> list[list[Event]]:
