@@ -20,6 +20,7 @@ import msgspec
 
 from bubblescope.ingest import damage
 from bubblescope.ingest.document import SPACE
+from bubblescope.ingest.mending import COMMAS
 from bubblescope.ingest.stream import Buffer
 
 __all__ = ["windows"]
@@ -74,6 +75,8 @@ def _counted(buffer: Buffer, decode: Decode[T], limit: int) -> tuple[bool, T | N
         cut = border if end is None else end
         if cut is None or buffer.data[cut] == ord("}"):
             break
+        if end is not None and buffer.data[buffer.start : end].strip(SPACE) == b",":
+            buffer.repairs.mend(buffer.whereabouts, {COMMAS: 1})
         try:
             return end is not None, _decode(buffer, cut, decode)
         except msgspec.DecodeError as failed:

@@ -148,6 +148,18 @@ def test_a_list_that_does_not_end_as_it_should(save, tail, window):
     assert bool(trace.findings) == (tail != "]}")
 
 
+@pytest.mark.parametrize("window", [64, 1 << 20])
+@pytest.mark.parametrize("comma", [",", " ,\n "])
+def test_a_comma_behind_the_last_event(save, comma, window):
+    """It costs nothing, and is told with its place."""
+    text = document().replace('], "traceName"', f'{comma}], "traceName"')
+    trace = read(save(text), window=window)
+    assert len(trace.ops) == COUNT
+    severity, message = findings(trace)["repaired"]
+    place = text.rindex(",", 0, text.index('], "traceName"'))
+    assert (severity, f"mended 1 misplaced commas, from byte {place} on" in message) == ("info", True)
+
+
 @pytest.mark.parametrize("joint", ["", "\n", "\0", "]"])
 def test_documents_of_one_rank_behind_each_other(save, joint):
     """What `cat` makes of a file and its copy is one trace, and each event counts once."""
