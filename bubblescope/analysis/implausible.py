@@ -17,19 +17,15 @@ _DONE = (
 )
 
 
-def implausible(job: Job, used: AbstractSet[int]) -> tuple[list[Finding], bool]:
-    """Findings by input, and whether any of these events concerns a used step.
-
-    What has no place at all may concern one: it is worth a warning, but no verdict.
-    """
+def implausible(job: Job, used: AbstractSet[int]) -> list[Finding]:
+    """Findings by input: a warning where a used step may lack work, as it may where an event has no place at all."""
     inputs: dict[str, list[int]] = {}
     for rank, timeline in job.timelines.items():
         inputs.setdefault(timeline.source.path, []).append(rank)
-    findings, touched = [], set[int]()
+    findings = []
     for path, ranks in inputs.items():
         doubts = [job.timelines[rank].doubts for rank in ranks]
         steps = used & {step for rank in ranks for step in job.timelines[rank].doubted}
-        touched |= steps
         counts = {name: _total(doubts, name) for name, _ in _DONE}
         if any(counts.values()):
             severity: Severity = "warning" if steps or counts["unplaced"] else "info"
@@ -37,7 +33,7 @@ def implausible(job: Job, used: AbstractSet[int]) -> tuple[list[Finding], bool]:
         if doubled := _total(doubts, "doubled"):
             message = f"{doubled} events stand in the file twice; each counts once"
             findings.append(Finding("doubled-events", "info", message, path))
-    return findings, bool(touched)
+    return findings
 
 
 def _total(doubts: list[Doubts], name: str) -> int:

@@ -32,6 +32,7 @@ DEGRADING = frozenset(
         "unlabelled",
         "told-by-kernels",
         "lost-kernels",
+        "lost-events",
         "layout-assumed",
         "steps-assumed",
         "repeated-actions",
@@ -39,6 +40,7 @@ DEGRADING = frozenset(
         "hidden-kernels",
         "repaired",
         "truncated",
+        "implausible-times",
     }
 )
 """Findings under which no number of the pipeline can be fully trusted."""
@@ -67,7 +69,7 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding], stat
     job = found.job
     findings = [f for timeline in job.timelines.values() for f in timeline.findings]
     findings = list(dict.fromkeys(findings))  # what is said of a file that holds several ranks is said once
-    odd, touched = implausible(job, {use.number for use in found.uses if use.used})
+    odd = implausible(job, {use.number for use in found.uses if use.used})
     findings += [*odd, *job.findings, *found.findings, *doubtful, *stated]
     noticed = [
         _missing(job, unseen),
@@ -82,7 +84,7 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding], stat
     ]
     findings += [finding for finding in noticed if finding is not None]
     findings = [_pressing(finding, job) for finding in findings]
-    degraded = bool(unseen or doubtful or touched) or (found.piped and not found.used)
+    degraded = bool(unseen or doubtful) or (found.piped and not found.used)
     degraded |= any(f.code in DEGRADING and f.severity != "info" for f in findings)
     verdict: Verdict = "degraded" if degraded else "ok"
     return Quality(verdict=verdict, findings=tuple(findings), coverage=coverage(found))

@@ -89,7 +89,7 @@ OF_FILES = (
             "no usable time, and are left out; or they last less than no time, or longer than the recording, and count "
             "without that length; or kernels begin before their launches. A warning where a used step may be concerned"
         ),
-        effect="None of them moves a window. A used step that lacks their work is too idle by its length: degraded.",
+        effect="None of them moves a window. A used step that may lack their work is too idle by its length: degraded.",
         remedy="Update the profiler and the driver; record again if there are many.",
         see=(
             "doubled-events",
@@ -296,7 +296,7 @@ OF_FILES = (
         severity="warning",
         summary="Nsight Systems says that events may be missing",
         meaning="Nsight Systems warns that events may be missing from the recording",
-        effect="Lost kernels look like idle time: the bubble may be too large.",
+        effect="degraded: lost kernels look like idle time, and the bubble may be too large.",
         remedy="Record less (fewer steps, fewer kinds of event), and look for lost-kernels.",
         see=(
             "lost-kernels",

@@ -16,6 +16,9 @@ from tests.analysis.test_quality import alone
 
 PIPELINE = ("bubble", "schedule", "formula", "causes", "stages", "ranks", "imbalance", "throughput")
 
+UNSEEN_OR_DOUBTFUL = {"missing-ranks", "clock-uncertain", "contradiction", "unnamed-communication"}
+"""Findings of the analysis itself, which degrade by what makes them: an unseen stage, a doubt about the numbers."""
+
 
 def verdicts(of):
     """Verdict and reasons of each number of a job."""
@@ -46,6 +49,13 @@ def test_a_finding_speaks_against_its_numbers_and_no_other(code):
 def test_what_degrades_the_data_speaks_against_a_number(code):
     """Else nobody could tell which."""
     assert AFFECTED[code]
+
+
+@pytest.mark.parametrize("code", sorted(AFFECTED.keys() - UNSEEN_OR_DOUBTFUL))
+def test_what_speaks_against_a_number_degrades_the_data(code):
+    """Else the data as a whole were ok, and numbers of theirs were not."""
+    assert report(with_finding(code)).quality.verdict == "degraded"
+    assert report(with_finding(code, "info")).quality.verdict == "ok"
 
 
 def test_what_was_skipped_speaks_against_nothing():
