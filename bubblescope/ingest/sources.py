@@ -49,7 +49,8 @@ def listed(args: Sequence[str]) -> Listed:
         InputError: A path does not exist, or a directory cannot be listed.
     """
     files = _distinct([path for arg in dict.fromkeys(args) for path in _named(arg)])
-    told: list[Told] = [(path, _looks_like(path)) for path in files]
+    left = _leftovers(files)
+    told: list[Told] = [(path, _unfinished(path) if path in left else _looks_like(path)) for path in files]
     try:
         kept, findings = exported(told)
     except InputError as error:
@@ -88,11 +89,21 @@ def expand(args: Sequence[str]) -> Found:
 
 def _without_leftovers(files: list[Path]) -> tuple[list[Path], list[Finding]]:
     """The files without those that a profiler writes to until it is done, where what it wrote is there too."""
-    there = set(files)
-    left = [path for path in files if path.suffix == ".tmp" and path.with_suffix("") in there]
+    left = _leftovers(files)
     message = "passed over, for a killed run left it unfinished, and {} is there"
     findings = [Finding("skipped", "info", message.format(path.with_suffix("").name), str(path)) for path in left]
-    return [path for path in files if path not in set(left)], findings
+    return [path for path in files if path not in left], findings
+
+
+def _leftovers(files: Sequence[Path]) -> dict[Path, None]:
+    """Those that a killed run left beside the finished file, in their order."""
+    there = set(files)
+    return dict.fromkeys(path for path in files if path.suffix == ".tmp" and path.with_suffix("") in there)
+
+
+def _unfinished(path: Path) -> Format:
+    name = path.with_suffix("").name
+    return Format("foreign", f"what a killed run left unfinished of {name}", "Nothing: the finished file is read.")
 
 
 def _named(arg: str) -> list[Path]:

@@ -196,6 +196,18 @@ def test_two_files_of_one_rank_are_a_problem_of_the_job_only(told, tmp_path):
     assert found.job.command is None
 
 
+def test_an_unfinished_copy_beside_its_file_is_no_second_trace(told, tmp_path):
+    """As analyze passes it over; alone it is a trace."""
+    told(RUN)
+    left = tmp_path / "traces" / "rank0_trace.json.gz.tmp"
+    left.write_bytes((tmp_path / "traces" / "rank0_trace.json.gz").read_bytes()[:900])
+    found = bubblescope.info([str(tmp_path / "traces")])
+    assert found.job.answer == "bubble"
+    (file,) = (file for file in found.files if file.path == str(left))
+    assert (file.trace, file.hint) == (False, "Nothing: the finished file is read.")
+    assert bubblescope.info([str(left)]).readable
+
+
 def test_ranges_alone_say_what_they_are(tmp_path):
     """The file is described, with why its work tells nothing."""
     event = {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "pid": 1, "tid": 1, "ts": 1, "dur": 5}
