@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from bubblescope.model import writing as words
 from bubblescope.model.job import Job
 from bubblescope.model.trace import Doubts, Finding, Severity
 
 __all__ = ["implausible"]
 
 _DONE = (
-    ("unplaced", "have no usable time and are left out"),
-    ("misplaced", "lie where they cannot have been and are left out"),
-    ("shortened", "cannot have lasted so long, or less than no time, and count without that length"),
-    ("ahead", "are kernels that begin before their launches, which are kept: the clock of the GPU is off"),
+    ("unplaced", "left out, without a usable time"),
+    ("misplaced", "left out, where nothing can have been"),
+    ("shortened", "counted without their length, which is negative or longer than can be"),
+    ("ahead", "kernels that begin before their launches, kept: the clock of the GPU is off"),
 )
 
 
@@ -41,7 +42,7 @@ def _total(doubts: list[Doubts], name: str) -> int:
 
 
 def _said(counts: dict[str, int], steps: list[int]) -> str:
-    parts = "; ".join(f"{counts[name]} {what}" for name, what in _DONE if counts[name])
+    parts = "; ".join(f"{what} ({counts[name]})" for name, what in _DONE if counts[name])
     where = f"; used steps that they concern: {', '.join(map(str, steps[:8]))}" if steps else ""
     more = ", ..." if len(steps) > 8 else ""
-    return f"{sum(counts.values())} events have times that cannot be: {parts}{where}{more}"
+    return f"{words.counted(sum(counts.values()), 'event')} with times that cannot be: {parts}{where}{more}"

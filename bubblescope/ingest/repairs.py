@@ -65,7 +65,7 @@ class Repairs:
     def _message(self) -> str:
         parts = []
         if self._mended:
-            kinds = ", ".join(f"{count} {kind}" for kind, count in self._mended.most_common())
+            kinds = ", ".join(f"{kind} ({count})" for kind, count in self._mended.most_common())
             parts.append(f"mended {kinds}, from byte {self._first} on")
         if self._losses:
             more = f", and {self._losses - len(self._lost)} more" if self._losses > len(self._lost) else ""

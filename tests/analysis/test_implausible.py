@@ -39,9 +39,7 @@ def test_nothing():
 
 def test_ranks_of_one_file_are_one_finding():
     """As the helpers' ranks all are."""
-    assert said((Doubts(misplaced=2), ()), (Doubts(shortened=5), (1,))) == [
-        ("implausible-times", "warning", "7")
-    ]
+    assert said((Doubts(misplaced=2), ()), (Doubts(shortened=5), (1,))) == [("implausible-times", "warning", "7")]
 
 
 def test_doubled_events():

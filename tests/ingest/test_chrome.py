@@ -243,7 +243,7 @@ def test_odd_types_cost_no_other_event(save):
     assert trace.ops.sequence.tolist() == [-1, -1, -1, 12, -1, -1]
     assert trace.ops.start[2] == 1500
     assert trace.kernels.correlation.tolist() == [-1]
-    assert "mended 5 events with values of another type than they should have" in codes(trace)["repaired"]
+    assert "mended events with values of another type than they should have (5)" in codes(trace)["repaired"]
     assert "left out 3 pieces, in bytes: 4 at byte" in codes(trace)["repaired"]
     assert trace.doubts.unplaced == 1
     assert trace.source.events == 12
