@@ -46,9 +46,11 @@ def listed(args: Sequence[str]) -> Listed:
     """All files that `args` name, those included that are no trace or cannot be opened, in the order of `expand`.
 
     Raises:
-        InputError: A path does not exist, or a directory cannot be listed.
+        InputError: A path does not exist, a directory cannot be listed, or no file is in any.
     """
     files = _distinct([path for arg in dict.fromkeys(args) for path in _named(arg)])
+    if not files:
+        raise _no_trace(args, [])
     left = _leftovers(files)
     told: list[Told] = [(path, _unfinished(path) if path in left else _looks_like(path)) for path in files]
     try:
@@ -216,6 +218,8 @@ def _no_trace(args: Sequence[str], foreign: list[tuple[Path, Format]]) -> InputE
         return InputError(f"{path}: expected a trace, found {found.looks_like}", hint=found.hint)
     lines = [f"\n  {path}: {found.looks_like}" for path, found in foreign[:_MOST_NAMED]]
     more = f"\n  and {len(foreign) - _MOST_NAMED} more" if len(foreign) > _MOST_NAMED else ""
-    hints = {found.kind: found.hint for _, found in reversed(foreign)}  # the first of each kind
-    hint = hints.get("nsys-rep") or hints.get("sqlite") or foreign[0][1].hint
+    rank = ("nsys-rep", "sqlite")  # what holds a recording after all goes before what does not
+    path, first = min(foreign, key=lambda told: rank.index(told[1].kind) if told[1].kind in rank else len(rank))
+    alike = all(found.hint == first.hint for _, found in foreign)
+    hint = first.hint if alike else f"Of {path}: {first.hint}\nbubblescope info says what to do with each."
     return InputError(f"expected traces, found none among {len(foreign)} files:{''.join(lines)}{more}", hint=hint)

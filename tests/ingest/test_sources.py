@@ -94,6 +94,18 @@ def test_nothing_left(tree):
     assert "notes.txt: text" in caught.value.message
 
 
+def test_what_to_do_names_its_file_where_others_need_something_else(tree):
+    """Advice on one file is no advice on all."""
+    (tree / "broken.sqlite").write_bytes(b"SQLite format 3\x00")
+    with pytest.raises(InputError, match="none among 2 files") as caught:
+        expand([str(tree / "config.json"), str(tree / "broken.sqlite")])
+    assert caught.value.hint.startswith(f"Of {tree / 'broken.sqlite'}: Copy it again")
+    assert caught.value.hint.endswith("\nbubblescope info says what to do with each.")
+    with pytest.raises(InputError) as caught:
+        expand([str(tree / "config.json"), str(tree / "a" / "notes.txt")])
+    assert caught.value.hint.startswith("Give traces")
+
+
 def test_no_files(tmp_path):
     """An empty directory, and no argument at all, are errors."""
     for args in ([str(tmp_path)], []):
