@@ -60,6 +60,11 @@ class Format:
         """Whether this version reads it."""
         return self.kind in ("kineto", "chrome", "nsys", "primus", "csv", "parquet")
 
+    @property
+    def unrelated(self) -> bool:
+        """Whether nothing suggests that it was ever meant to be a trace."""
+        return self.kind == "foreign" and self.hint == _TRACE_HINT
+
 
 def sniff(path: Path) -> Format:
     """Tell what a file is; raises InputError where it cannot be opened."""

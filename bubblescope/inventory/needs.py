@@ -69,6 +69,9 @@ def _nameless(seen: _Seen) -> bool:
 
 
 def _cut_off(seen: _Seen) -> bool:
+    """Kernels that had not run when the recording ended; a file that is cut off may have held them."""
+    if not seen.info.counts.kernels or seen.found("truncated"):
+        return False
     last = seen.info.steps[-1:]
     return seen.found("lost-kernels") or (bool(last) and last[0].complete is False)
 

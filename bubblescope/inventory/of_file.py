@@ -58,9 +58,10 @@ def inspect(
     return Inspected(form, tuple(ranks), tuple(timelines))
 
 
-def unreadable(path: Path, found: Format) -> FileInfo:
-    """A file that is no trace."""
-    return _file(path, found, Inspected(None, (), (), f"no trace: it looks like {found.looks_like}", found.hint))
+def unreadable(path: Path, found: Format, *, alone: bool) -> FileInfo:
+    """A file that is no trace; unless it is `alone`, beside traces, nothing need be done with one of another kind."""
+    hint = found.hint if alone or not found.unrelated else None
+    return _file(path, found, Inspected(None, (), (), f"no trace: it looks like {found.looks_like}", hint))
 
 
 def _file(path: Path, found: Format, read: Inspected) -> FileInfo:

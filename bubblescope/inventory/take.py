@@ -34,7 +34,10 @@ def info(traces: Traces, options: Options = Options(), progress: Progress | None
     found = sources.listed(named)
     paths = [path for path, form in found.files if form.readable]
     read = each_file(inspect, paths, options, progress) if paths else {}
-    files = [read[path].told(path, form) if path in read else unreadable(path, form) for path, form in found.files]
+    files = [
+        read[path].told(path, form) if path in read else unreadable(path, form, alone=not paths)
+        for path, form in found.files
+    ]
     timelines = [timeline for path, _ in found.files if path in read for timeline in read[path].timelines]
     return Info(
         tool=Tool(name="bubblescope", version=__version__),

@@ -220,6 +220,36 @@ def test_ranges_alone_say_what_they_are(tmp_path):
     assert found.job.answer == "nothing"
 
 
+def test_nothing_need_be_done_with_a_foreign_file_beside_traces(told, tmp_path):
+    """A damaged one may have been a trace, and is worth its advice."""
+    told(RUN)
+    (tmp_path / "traces" / "notes.txt").write_text("so what")
+    (tmp_path / "traces" / "cut.sqlite").write_bytes(b"SQLite format 3\x00")
+    hints = {
+        file.looks_like: file.hint for file in bubblescope.info([str(tmp_path / "traces")]).files if not file.trace
+    }
+    assert hints.pop("text") is None
+    assert hints["a damaged SQLite database"].startswith("Copy it again")
+
+
+def test_no_line_of_a_script_mends_a_file_that_is_cut_off(told, tmp_path):
+    """Its last step lacks actions, as that of a recording does that ends too early."""
+    told(RUN)
+    path = tmp_path / "traces" / "rank1_trace.json.gz"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 3 // 4])
+    found = bubblescope.info([str(tmp_path / "traces")])
+    rank = ranks(found)[1]
+    assert {"truncated", "lost-kernels"} <= {finding.code for finding in rank.findings}
+    assert rank.steps[-1].complete is False
+    assert "ending" not in needs(found)
+
+
+def test_no_file_at_all_is_an_error(tmp_path):
+    """An empty directory holds nothing that could be described."""
+    with pytest.raises(InputError, match="expected traces, found no files"):
+        bubblescope.info([str(tmp_path)])
+
+
 def test_a_path_that_is_not_there_is_an_error(tmp_path):
     """It is a slip of the command line, and no file."""
     with pytest.raises(InputError, match="found neither"):
