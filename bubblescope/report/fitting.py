@@ -1,4 +1,7 @@
-"""How wide the columns of a table are where it is wider than the page: no word is broken while another can give way."""
+"""How wide the columns of a table are where it is wider than the page: no word is broken while another can give way.
+
+A number and its unit stay together, unless there is no other way.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,24 @@ def fitted(table: Table, room: int) -> tuple[Table, tuple[int, ...] | None]:
     while (widths := _widths(kept, room)) is None and out < len(table.spare):
         out += 1
         kept = _without(table, table.spare[:out])
-    return kept, widths
+    return kept, widths or _widths(kept, room, together=False)
 
 
-def _widths(table: Table, room: int) -> tuple[int, ...] | None:
+def _widths(table: Table, room: int, *, together: bool = True) -> tuple[int, ...] | None:
     columns = [(table.headers[k], *(row[k] for row in table.rows)) for k in range(len(table.headers))]
     natural = [max(map(cell_len, cells)) for cells in columns]
-    least = [min(max(_longest(cell) for cell in cells), room // 2) for cells in columns]
+    sides = table.align if together else "l" * len(columns)
+    least = [min(_least(cells, side), room // 2) for cells, side in zip(columns, sides, strict=True)]
     rest = room - GAP * (len(columns) - 1) - sum(least)
     if rest < 0:
         return None
     return _spread(least, natural, rest)
+
+
+def _least(cells: tuple[str, ...], side: str) -> int:
+    """The longest word of a column; of numbers, which are those on the right, the longest cell below the header."""
+    longest = max(map(_longest, cells))
+    return longest if side == "l" else max(longest, *map(cell_len, cells[1:]), 0)
 
 
 def _longest(cell: str) -> int:

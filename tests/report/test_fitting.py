@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +43,14 @@ def test_nothing_is_broken_where_there_is_room(rows):
     """Each column is as wide as its widest cell."""
     shown, widths = fitted(table(*rows), 1000)
     assert widths == tuple(max(len(row[k]) for row in (shown.headers, *shown.rows)) for k in range(len(widths)))
+
+
+def test_a_number_keeps_its_unit():
+    """Columns on the right are numbers; a column that can be spared goes before they break."""
+    wide = replace(table(("aa aa", "12 ms", "b b"), spare=("C",)), align="lrl")
+    assert fitted(wide, 12)[1] == (2, 5, 1)
+    assert fitted(wide, 11)[0].headers == ("A", "B")
+    assert fitted(replace(table(("12 ms", "34 ms", "56 ms")), align="rrr"), 13)[1] == (5, 2, 2)
 
 
 def test_columns_that_can_be_spared_go_one_by_one():
