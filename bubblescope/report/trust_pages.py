@@ -9,6 +9,7 @@ __all__ = ["TRUST"]
 TRUST = (
     Entry(
         name="launched",
+        also=("covered", "coverage"),
         summary="the share of the kernels that have a launch",
         text="Only a launch tells what a kernel was for: one without it belongs to no action, and counts as idle time.",
         keys=(
@@ -23,7 +24,7 @@ TRUST = (
         reading="The ends of a recording cut off a few. Many are lost-kernels.",
         pitfalls="0 where the host was not recorded at all: then kernels and messages alone tell the actions.",
         where="Covered, where it is not 100 %",
-        see=("explained", "lost-kernels", "no-launch"),
+        see=("explained", "paired", "lost-kernels", "no-launch"),
         section="what-the-numbers-rest-on",
     ),
     Entry(
@@ -71,6 +72,7 @@ TRUST = (
     ),
     Entry(
         name="numbers",
+        also=("trust",),
         summary="which numbers of the report stand, and what speaks against the others",
         text=(
             "ok: nothing speaks against it. degraded: a finding does, and is its reason. unusable: it is not there. "
