@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bubblescope.model.report import Quality
 from bubblescope.model.trace import Finding
 
-__all__ = ["lines", "state", "warnings"]
+__all__ = ["lines", "remarks", "state", "warnings"]
 
 _MOST = 5
 
@@ -32,9 +32,17 @@ def warnings(quality: Quality) -> tuple[str, ...]:
 
 def lines(findings: Sequence[Finding]) -> tuple[str, ...]:
     """The same of any findings; those for information are left out."""
-    serious = [finding for finding in findings if finding.severity != "info"]
-    counts = Counter(finding.code for finding in serious)
-    firsts = {finding.code: finding for finding in reversed(serious)}
+    return _told([finding for finding in findings if finding.severity != "info"])
+
+
+def remarks(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Those for information, which speak against nothing."""
+    return _told([finding for finding in findings if finding.severity == "info"])
+
+
+def _told(findings: Sequence[Finding]) -> tuple[str, ...]:
+    counts = Counter(finding.code for finding in findings)
+    firsts = {finding.code: finding for finding in reversed(findings)}
     ordered = sorted(counts, key=lambda code: (firsts[code].severity != "error", list(counts).index(code)))
     told = [_warning(firsts[code], counts[code]) for code in ordered[:_MOST]]
     hidden = len(ordered) - len(told)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from bubblescope.model.info import FileInfo, Info, JobInfo, Need, RankInfo
@@ -38,6 +39,7 @@ Shown = tuple[FileInfo, RankInfo]
 def page(found: Info) -> Page:
     """The page of some files: the files, what they hold, what they lack, and at the end what the job is."""
     shown = [(file, rank) for file in found.files for rank in file.ranks]
+    findings = tuple(_findings(found))
     tables = (
         _files([file for file in found.files if file.trace]),
         _others([file for file in found.files if not file.trace]),
@@ -49,7 +51,8 @@ def page(found: Info) -> Page:
     )
     return Page(
         headline=_headline(found),
-        warnings=(*_problems(found), *doubts.lines(tuple(_findings(found)))),
+        warnings=(*_problems(found), *doubts.lines(findings)),
+        remarks=doubts.remarks(findings),
         tables=tuple(table for table in tables if table.rows),
         notes=tuple(_job(found.job)),
     )
@@ -61,7 +64,8 @@ def _headline(found: Info) -> str:
         none = "which" if len(files) == 1 else "none of which"
         verb = "cannot" if len(files) == 1 else "can"
         return f"{words.counted(len(files), 'file')}, {none} {verb} be read as a trace."
-    ranks = sum(len(file.ranks) for file in traces)
+    numbers = [rank.rank for file in traces for rank in file.ranks]
+    ranks = len(set(numbers) - {None}) + numbers.count(None)
     broken = sum(file.trace and not file.ranks for file in files)
     others = sum(not file.trace for file in files)
     parts = [f"{words.counted(len(traces), 'trace')} of {words.counted(ranks, 'rank')}"]
@@ -77,30 +81,56 @@ def _files(files: Sequence[FileInfo]) -> Table:
         f"{folder}gz: compressed; rank from: what tells it",
         [
             ("file", "l", names),
-            ("is", "l", [file.looks_like for file in files]),
+            ("is", "l", [_bare(file.looks_like) for file in files]),
+            ("state", "l", [_state(file) for file in files]),
             ("size", "r", [words.size(file.bytes) + (" gz" if file.gzip else "") for file in files]),
             ("rank", "r", [_ranks(file.ranks) for file in files]),
             ("rank from", "l", [_sources(file.ranks) for file in files]),
             ("device", "l", [_devices(file.ranks) for file in files]),
         ],
-        spare=("rank from",),
+        spare=("rank from", "device"),
     )
 
 
+def _bare(text: str) -> str:
+    """Without the article."""
+    return text.removeprefix("a ").removeprefix("an ")
+
+
+def _state(file: FileInfo) -> str:
+    """Whether a trace is damaged; nothing where it is whole."""
+    if file.problem is not None:
+        return "unreadable"
+    found = {finding.code: finding.severity for rank in file.ranks for finding in rank.findings}
+    states = {
+        "cut off": "truncated" in found,
+        "damaged": found.get("repaired") not in {None, "info"},
+        "mended": found.get("repaired") == "info",
+    }
+    return ", ".join(state for state, so in states.items() if so)
+
+
 def _others(files: Sequence[FileInfo]) -> Table:
-    """Files that are no trace; what to do stands beside the first of those with whom the same is to be done."""
+    """Files that are no trace; what to do is said once of those with whom the same is to be done."""
     folder, names = _short(files)
-    hints = [file.hint or "" for file in files]
+    first = {file.hint: name for file, name in reversed(list(zip(files, names, strict=True))) if file.hint}
     return _table(
         "No traces",
         f"{folder}not read by any command",
         [
             ("file", "l", names),
-            ("looks like", "l", [file.looks_like for file in files]),
+            ("looks like", "l", [_bare(file.looks_like) for file in files]),
             ("size", "r", [words.size(file.bytes) for file in files]),
-            ("what to do", "l", [hint if hint not in hints[:k] else "" for k, hint in enumerate(hints)]),
+            ("what to do", "l", [_advice(file, name, first) for file, name in zip(files, names, strict=True)]),
         ],
     )
+
+
+def _advice(file: FileInfo, name: str, first: Mapping[str, str]) -> str:
+    """What to do with a file, or for which one that has been said."""
+    if file.hint is None:
+        return ""
+    return file.hint if first[file.hint] == name else f"as for {first[file.hint]}"
 
 
 def _short(files: Sequence[FileInfo]) -> tuple[str, list[str]]:
@@ -134,7 +164,8 @@ def _events(shown: Sequence[Shown]) -> Table:
         "Events",
         "of the file, and those that are kept; span: from the first to the last",
         [
-            ("rank", "l", _names(shown)),
+            ("rank", "l", [_ranks([rank]) for _, rank in shown]),
+            ("file", "l", _named(shown)),
             ("span", "r", [words.duration(rank.span_ns) for _, rank in shown]),
             ("events", "r", [str(rank.events) for _, rank in shown]),
             *((name, "r", _numbers([getattr(count, name) for count in counts])) for name in kinds),
@@ -144,9 +175,10 @@ def _events(shown: Sequence[Shown]) -> Table:
     )
 
 
-def _names(shown: Sequence[Shown]) -> list[str]:
-    """Ranks; where one is not told the name of its file."""
-    return [file.path.rpartition("/")[2] if rank.rank is None else str(rank.rank) for file, rank in shown]
+def _named(shown: Sequence[Shown]) -> list[str]:
+    """The files of ranks that are not told, or that several files claim; nothing of others."""
+    claims = Counter(rank.rank for _, rank in shown)
+    return [file.path.rpartition("/")[2] if rank.rank is None or claims[rank.rank] > 1 else "" for file, rank in shown]
 
 
 def _numbers(counts: Sequence[int]) -> list[str]:
@@ -155,16 +187,19 @@ def _numbers(counts: Sequence[int]) -> list[str]:
 
 
 def _steps(shown: Sequence[Shown]) -> Table:
+    """The steps of all ranks; ranks that are alike in all of it share a row."""
+    alike: dict[tuple[str, ...], list[RankInfo]] = {}
+    for name, (_, rank) in zip(_named(shown), shown, strict=True):
+        steps = words.rank_list(step.step for step in rank.steps)
+        marked = "yes" if rank.marked else "no"
+        alike.setdefault((name, steps, marked, _cut(rank), _actions(rank), _told_by(rank)), []).append(rank)
+    heads = ("file", "steps", "marked", "cut", "actions", "told by")
     return _table(
         "Steps and actions",
         "marked: by the profiler or the framework; actions: forwards and backwards",
         [
-            ("rank", "l", _names(shown)),
-            ("steps", "l", [words.rank_list(step.step for step in rank.steps) for _, rank in shown]),
-            ("marked", "l", ["yes" if rank.marked else "no" for _, rank in shown]),
-            ("cut", "l", [_cut(rank) for _, rank in shown]),
-            ("actions", "l", [_actions(rank) for _, rank in shown]),
-            ("told by", "l", [_told_by(rank) for _, rank in shown]),
+            ("ranks", "l", [_ranks(same) for same in alike.values()]),
+            *((head, "l", [key[place] for key in alike]) for place, head in enumerate(heads)),
         ],
     )
 
@@ -239,17 +274,16 @@ def _groups(shown: Sequence[Shown]) -> Table:
 
 def _needs(found: Info) -> Table:
     """What is lacking, once for all ranks that lack it."""
-    lacking: dict[Need, list[int | None]] = {need: [] for need in found.job.needs}
+    lacking: dict[Need, list[RankInfo]] = {need: [] for need in found.job.needs}
     for file in found.files:
         for rank in file.ranks:
             for need in rank.needs:
-                lacking.setdefault(need, []).append(rank.rank)
-    known = [[rank for rank in ranks if rank is not None] for ranks in lacking.values()]
+                lacking.setdefault(need, []).append(rank)
     return _table(
         "What to add to the recording",
         "a line for the script or the command",
         [
-            ("ranks", "l", [words.rank_list(ranks) if ranks else "" for ranks in known]),
+            ("ranks", "l", [_ranks(ranks) for ranks in lacking.values()]),
             ("there is", "l", [need.lacks for need in lacking]),
             ("add", "l", [need.add for need in lacking]),
         ],
@@ -278,9 +312,11 @@ def _job(job: JobInfo) -> Iterator[str]:
     parts = [f"{words.ranks_named(job.ranks)}" + ("" if job.world_size is None else f" of {job.world_size}")]
     if job.missing_ranks:
         parts.append(f"{words.ranks_named(job.missing_ranks)} missing")
-    if len(job.ranks) > 1:
+    known = job.answer != "nothing"
+    if known and len(job.ranks) > 1:
         parts.append(f"steps on all of them: {words.rank_list(job.common_steps)}")
-    parts.append(f"complete: {words.rank_list(job.complete_steps)}")
+    if known:
+        parts.append(f"complete: {words.rank_list(job.complete_steps)}")
     yield f"As one job: {'; '.join(parts)}. {_ANSWERS[job.answer]}{_why(job)}."
     if job.command is not None:
         yield f"Next: {job.command}"
@@ -288,7 +324,7 @@ def _job(job: JobInfo) -> Iterator[str]:
 
 def _why(job: JobInfo) -> str:
     text = "" if job.problem is None else f", for {job.problem}"
-    return f"{text}; the data are degraded" if job.verdict == "degraded" else text
+    return f"{text}; the data are degraded, see the warnings" if job.verdict == "degraded" else text
 
 
 def _table(

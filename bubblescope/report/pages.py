@@ -19,12 +19,16 @@ __all__ = ["Page", "draw", "markdown", "plain"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a page says, in the order in which it is read; `caption` and `legend` stand around the picture."""
+    """What a page says, in the order in which it is read; `caption` and `legend` stand around the picture.
+
+    `remarks` are what a reader may want to know and need not mind.
+    """
 
     headline: str
     intro: str = ""
     facts: tuple[Fact, ...] = ()
     warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     caption: str = ""
     lanes: tuple[gantt.Lane, ...] = ()
@@ -39,6 +43,7 @@ class Page:
             intro=change(self.intro),
             facts=tuple((change(name), change(text)) for name, text in self.facts),
             warnings=tuple(map(change, self.warnings)),
+            remarks=tuple(map(change, self.remarks)),
             tables=tuple(table.map(change) for table in self.tables),
             caption=change(self.caption),
             legend=change(self.legend),
@@ -57,6 +62,7 @@ def draw(page: Page, console: Console) -> None:
         console.print()
         canvas.print_facts(page.facts, console)
     canvas.print_list("Warnings", page.warnings, "yellow", console)
+    canvas.print_list("Remarks", page.remarks, "cyan", console)
     for table in page.tables:
         console.print()
         canvas.print_table(table, console)
@@ -90,8 +96,8 @@ def markdown(page: Page) -> bytes:
     page = page.map(visible)
     safe = page.map(escape)
     blocks = [f"### {safe.headline}", safe.intro, "\n".join(f"- {name}: {text}" for name, text in safe.facts)]
-    if safe.warnings:
-        blocks += ["**Warnings**", "\n".join(f"- {line(text)}" for text in safe.warnings)]
+    for title, texts in (("Warnings", safe.warnings), ("Remarks", safe.remarks)):
+        blocks += [f"**{title}**", "\n".join(f"- {line(text)}" for text in texts)] if texts else []
     blocks += [markdown_table(table) for table in safe.tables]
     picture = gantt.draw(page.lanes, canvas.PLAIN_WIDTH)
     if picture.lines:

@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 from bubblescope.model.info import Info
+from bubblescope.model.trace import Finding
 from bubblescope.report import info_csv, inventories, json, pages
 from tests import infos
 from tests.infos import file, info, job, rank
@@ -88,6 +89,65 @@ def test_ranks_with_streams_alike_share_their_rows():
     ]
 
 
+def test_ranks_alike_in_their_steps_share_a_row():
+    """A rank that is not told has its own, with the name of its file."""
+    whole = [file(f"rank{n}.json.gz", rank(n)) for n in range(8)]
+    cut = file("rank8.json.gz", rank(8, steps=(replace(rank().steps[0], complete=False),)))
+    nameless = [file(f"{name}.json", rank(None)) for name in "ab"]
+    rows = table(info(*whole, cut, *nameless, of=job()), "Steps and actions").rows
+    assert [(*row[:2], row[4]) for row in rows] == [
+        ("0-7", "", ""),
+        ("8", "", "0"),
+        ("?", "a.json", ""),
+        ("?", "b.json", ""),
+    ]
+
+
+@pytest.mark.parametrize("title", ["Events", "Steps and actions"])
+def test_a_rank_that_two_files_claim_goes_by_both(title):
+    """Else nobody could tell which row is whose."""
+    shown = table(info(file("a.json", rank(0)), file("b.json", rank(0)), file("c.json", rank(1)), of=job()), title)
+    assert shown.headers[1] == "file"
+    assert [row[:2] for row in shown.rows] == [("0", "a.json"), ("0", "b.json"), ("1", "")]
+
+
+@pytest.mark.parametrize(
+    ("findings", "state"),
+    [
+        ([("truncated", "warning")], "cut off"),
+        ([("repaired", "info")], "mended"),
+        ([("repaired", "warning")], "damaged"),
+        ([("repaired", "warning"), ("truncated", "warning")], "cut off, damaged"),
+        ([("other-processes", "info")], ""),
+    ],
+)
+def test_a_damaged_file_is_told_at_first_sight(findings, state):
+    """In its own row."""
+    bad = file("b", rank(1, findings=tuple(Finding(code, severity, "...", "b") for code, severity in findings)))
+    shown = table(info(file("a", rank()), bad, file("c", problem="so"), of=job()), "Files")
+    assert shown.headers[2] == "state"
+    assert [row[2] for row in shown.rows] == ["", state, "unreadable"]
+
+
+def test_what_speaks_against_nothing_is_told_apart():
+    """A text that was mended is no reason to doubt, and no secret."""
+    found = info(file("a", rank(findings=(Finding("repaired", "info", "mended", "a"),))), of=job())
+    page = inventories.page(found)
+    assert (page.warnings, page.remarks) == ((), ("repaired: a: mended",))
+
+
+def test_what_to_do_is_said_once():
+    """The others of that kind name the first."""
+    shown = table(infos.nothing(), "No traces")
+    assert [row[3] for row in shown.rows] == ["Record or copy it again.", "Give traces.", "as for notes.txt"]
+
+
+def test_ranks_that_are_not_told_lack_something_too():
+    """They are counted with those that are."""
+    bare = [file(f"{n}.json", rank(n, needs=(infos.LABELS,))) for n in (3, None)]
+    assert table(info(*bare, of=job()), "What to add to the recording").rows[0][0] == "3, ?"
+
+
 def test_long_tables_are_cut():
     """What is not shown is counted."""
     found = info(*(file(f"rank{n}.json.gz", rank(n)) for n in range(30)), of=job())
@@ -111,7 +171,7 @@ def test_what_all_ranks_lack_is_said_once():
             {"answer": "time", "problem": "no pipeline is in sight"},
             "analyze tells where the time went, but no bubble, for no pipeline is in sight.",
         ),
-        ({"verdict": "degraded"}, "analyze measures the bubble; the data are degraded."),
+        ({"verdict": "degraded"}, "analyze measures the bubble; the data are degraded, see the warnings."),
         ({"world_size": None, "ranks": (3,)}, "As one job: rank 3; complete: 0-1."),
         ({"missing_ranks": (2, 3)}, "; ranks 2-3 missing;"),
     ],
@@ -126,7 +186,7 @@ def test_the_end_says_what_the_job_is(changes, text):
 def test_no_command_is_told_that_would_fail():
     """The problem is told instead."""
     notes = inventories.page(info(file("a", rank()), of=job(answer="nothing", problem="so", command=None))).notes
-    assert notes[-1].endswith("analyze cannot tell anything of it, for so.")
+    assert notes == ("As one job: ranks 0-1 of 2. analyze cannot tell anything of it, for so.",)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +194,10 @@ def test_no_command_is_told_that_would_fail():
     [
         ((file("a", rank()),), "1 trace of 1 rank."),
         ((file("a", rank(0), rank(1)), file("b", rank(2))), "2 traces of 3 ranks."),
+        (
+            (file("a", rank(0)), file("b", rank(0)), file("c", rank(None)), file("d", rank(None))),
+            "4 traces of 3 ranks.",
+        ),
         ((file("a", rank()), file("b", trace=False)), "1 trace of 1 rank and 1 file that is no trace."),
         (
             (file("a", rank()), file("b"), file("c", trace=False), file("d", trace=False)),
