@@ -46,6 +46,7 @@ _EVENT = (
 """Before an object that says of itself that it is an event; those within the arguments of one do not."""
 _NEXT = re.compile(_EVENT + rb"|(?=" + _LIST_ENDS + rb")")
 _EVENTS = re.compile(_EVENT + rb"|\"traceEvents\"\s*:\s*(?=\[)")
+_PHASE = re.compile(rb"\"ph\"\s*:")
 _TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]')
 
 
@@ -74,13 +75,18 @@ def _one(buffer: Buffer) -> tuple[bool, bytes | None, bool]:
     for end in _ends(buffer, at):
         raw = bytes(buffer.data[at:end])
         sound = is_sound(raw)
-        mended = Mended(raw) if sound else mend(raw)
+        mended = Mended(raw) if sound else _mended(raw)
         if mended is not None and (sound or is_sound(mended.text)):
             buffer.repairs.mend(buffer.whereabouts + 1, mended.kinds)
             buffer.start = end - 1
             _to_comma(buffer)
             return False, mended.text, sound
     return not _leave_out(buffer), None, False
+
+
+def _mended(raw: bytes) -> Mended | None:
+    """One event; None where there are several, whose borders are lost: a string would swallow what is between them."""
+    return None if len(_PHASE.findall(raw)) > 1 else mend(raw)
 
 
 def _decoded(buffer: Buffer, texts: list[bytes], decode: Decode[T]) -> T | None:

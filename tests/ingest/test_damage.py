@@ -73,6 +73,17 @@ def test_what_cannot_be_read_is_left_out_alone(save, window):
     )
 
 
+@pytest.mark.parametrize("window", [64, 1 << 20])
+@pytest.mark.parametrize("filling", ["", "\0" * 300])
+def test_events_are_not_swallowed_by_a_string(save, window, filling):
+    """Where a block of the file is lost, from the middle of a name on, the loss is told and the next event is read."""
+    text = document(indent=1)
+    begin, end = text.index("op 20") + 2, text.rindex("{", 0, text.index("op 24"))
+    trace = read(save(text[:begin] + filling + text[end:]), window=window)
+    assert findings(trace)["repaired"][0] == "warning"
+    assert numbers(trace) == [*range(20), *range(24, COUNT)]
+
+
 def test_many_losses_name_the_first_few(save):
     """Of many places three are told, and how many more there are."""
     text = document().replace('"args": {', '"args": {{')
