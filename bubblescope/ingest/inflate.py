@@ -23,6 +23,7 @@ _CHUNK = 256 << 10
 
 MOST_RATIO = 400
 """Bytes of text a byte of gzip, above which it is no trace: those take 10 to 30, and deflate can do 1032."""
+_CAREFUL = 64  # bytes of text at a time where a member is damaged, of which the last such piece is lost
 _HARMLESS = 256 << 20  # bytes of text that are read whatever the ratio is
 
 
@@ -31,7 +32,15 @@ class CutOffError(Exception):
 
 
 class DamagedError(Exception):
-    """The compressed data make no sense."""
+    """The compressed data make no sense.
+
+    Attributes:
+        at: byte of the file up to which they did, or a little before.
+    """
+
+    def __init__(self, message: str, at: int) -> None:
+        super().__init__(message)
+        self.at = at
 
 
 class BombError(Exception):
@@ -52,6 +61,9 @@ class Inflater:
         self._begun = False
         self._text = 0
         self._packed = 0
+        self._began = 0  # where the member begins in the file
+        self._given = 0  # bytes of its text that are out
+        self._careful = False
         self.behind = 0
 
     def readinto(self, target: memoryview) -> int:
@@ -94,13 +106,30 @@ class Inflater:
             if not self._waiting.startswith(GZIP_MAGIC):
                 return False
             self._member = _decompressor(wbits=_GZIP)
+            self._began, self._given, self._careful = self._packed - len(self._waiting), 0, False
         self._begun = True
         return True
 
     def _inflate(self, most: int) -> bytes:
         try:
-            text: bytes = self._member.decompress(self._waiting, most)
+            text: bytes = self._member.decompress(self._waiting, min(most, _CAREFUL) if self._careful else most)
         except _ERRORS as error:
-            raise DamagedError(str(error)) from error
+            if self._careful:
+                raise DamagedError(str(error), self._packed - len(self._waiting)) from error
+            self._begin_again()
+            return self._inflate(most)
         self._waiting = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        self._given += len(text)
         return text
+
+    def _begin_again(self) -> None:
+        """Go through the member once more up to what is out of it: an error keeps back what came before it."""
+        self._file.seek(self._began)
+        self._packed, self._waiting, self._member = self._began, b"", zlib.decompressobj(wbits=_GZIP)
+        out = 0
+        while out < self._given:
+            if not self._waiting:
+                self._read()
+            out += len(self._member.decompress(self._waiting, self._given - out))
+            self._waiting = self._member.unconsumed_tail
+        self._careful = True

@@ -79,7 +79,7 @@ class Stream:
             return 0
         except DamagedError as error:
             self.repairs.end(
-                f"the gzip stream is damaged near byte {self._file.tell()}, and what follows byte {self.inflated} of "
+                f"the gzip stream is damaged near byte {error.at}, and what follows byte {self.inflated} of "
                 f"the text is lost: {error}"
             )
             return 0

@@ -76,6 +76,34 @@ def test_what_goes_wrong_is_told_behind_the_text(opened, packed, error):
     assert read(reader) == (b"", error)
 
 
+@given(flipped=st.integers(20, len(PACKED) - 1), member=st.booleans())
+def test_what_lies_before_a_damage_comes_out(tmp_path_factory, flipped, member):
+    """Up to a few bytes, however much is inflated at a time: random text is stored as it is, but for a few bytes."""
+    path = tmp_path_factory.mktemp("ahead") / "x.gz"
+    packed = bytearray(PACKED)
+    packed[flipped] ^= 255
+    path.write_bytes((PACKED if member else b"") + packed)
+    with path.open("rb") as file:
+        text, error = read(Inflater(file), 1 << 16)
+        text = text.removeprefix(TEXT) if member else text
+        assert error is DamagedError
+        whole = max(flipped - 200, 0)
+        assert (len(text) >= whole, text[:whole]) == (True, TEXT[:whole])
+
+
+def test_where_a_damage_is(tmp_path):
+    """Not at the end of what was read of the file."""
+    path = tmp_path / "x.gz"
+    packed = gzip.compress(b"".join(b"%d\n" % number for number in range(20_000)))
+    path.write_bytes(packed[:9000] + bytes(400) + packed[9400:])
+    with path.open("rb") as file:
+        reader = Inflater(file)
+        assert read(reader)[1] is DamagedError
+        with pytest.raises(DamagedError) as caught:
+            reader.readinto(memoryview(bytearray(64)))
+    assert 8900 < caught.value.at < 9500
+
+
 def test_what_lies_behind_is_counted(opened):
     """Once the end is read."""
     reader = opened(PACKED + b"no gzip")

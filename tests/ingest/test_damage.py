@@ -168,7 +168,7 @@ def test_a_comma_behind_the_last_event(save, comma, window):
     assert len(trace.ops) == COUNT
     severity, message = findings(trace)["repaired"]
     place = text.rindex(",", 0, text.index('], "traceName"'))
-    assert (severity, f"mended 1 misplaced commas, from byte {place} on" in message) == ("info", True)
+    assert (severity, f"mended misplaced commas (1), from byte {place} on" in message) == ("info", True)
 
 
 @pytest.mark.parametrize("joint", ["", "\n", "\0", "]"])
