@@ -15,7 +15,8 @@ from bubblescope.ingest.events import Window, decode_exact, decode_fast
 from bubblescope.ingest.metadata import Members
 from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.pieces import Part, Piece, Split
-from bubblescope.ingest.stream import WINDOW, Buffer, Progress, Stream
+from bubblescope.ingest.repairs import Repairs
+from bubblescope.ingest.stream import WINDOW, Buffer, Place, Progress, Stream
 from bubblescope.ingest.times import InexactError
 from bubblescope.ingest.walk import Document, Events, Member, walk
 from bubblescope.ingest.windows import windows
@@ -120,7 +121,7 @@ class _Rank:
         """Collect the list at the next byte, of a document that tells this; once times need their text, from that."""
         self._more.append(told)
 
-        def decode(text: memoryview) -> bool:
+        def decode(text: memoryview, place: Place) -> bool:
             window = decode_exact(text) if self.exact else decode_fast(text)
             try:
                 self.collector.add(window)
@@ -128,18 +129,18 @@ class _Rank:
                 window = decode_exact(text)
                 self.collector.add(window)
             self.exact = window.exact
-            _note(buffer, window)
+            _note(buffer.repairs, window, place)
             return True
 
         for _ in windows(buffer, decode):
             pass
 
 
-def _note(buffer: Buffer, window: Window) -> None:
-    """Note what decoding mended and left out of the window at `buffer.start`."""
-    buffer.repairs.mend(buffer.whereabouts, window.mended)
+def _note(repairs: Repairs, window: Window, place: Place) -> None:
+    """Note what decoding mended and left out of a window."""
+    repairs.mend(place(window.first), window.mended)
     for at, length in window.dropped:
-        buffer.repairs.drop(buffer.whereabouts + at, length, "no event")
+        repairs.drop(place(at), length, "no event")
 
 
 def _ranks(buffer: Buffer) -> list[_Rank]:

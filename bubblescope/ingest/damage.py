@@ -9,19 +9,20 @@ next event goes.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TypeVar
 
 import msgspec
 
 from bubblescope.ingest.mending import COMMAS, Mended, is_sound, mend
-from bubblescope.ingest.stream import Buffer
+from bubblescope.ingest.stream import Buffer, Place
 
-__all__ = ["LONGEST_EVENT", "resume", "step"]
+__all__ = ["LONGEST_EVENT", "Decode", "resume", "step"]
 
 T = TypeVar("T")
-Decode = Callable[[memoryview], T]
+Decode = Callable[[memoryview, Place], T]
 
 LONGEST_EVENT = 16 << 20
 """Bytes; what is longer is no event, and is stepped over without being held."""
@@ -55,7 +56,7 @@ def step(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
 
     Whether the list ended, and the result if there is one.
     """
-    texts: list[bytes] = []
+    texts: list[tuple[int, bytes]] = []
     done, calm = False, 0
     while not done and calm < _CALM and len(texts) < _MOST_TOGETHER:
         done, text, sound = _one(buffer)
@@ -64,8 +65,8 @@ def step(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
     return done, _decoded(buffer, texts, decode)
 
 
-def _one(buffer: Buffer) -> tuple[bool, bytes | None, bool]:
-    """Step over the event behind `start`: whether the list ended, sound text of the event, whether that was so."""
+def _one(buffer: Buffer) -> tuple[bool, tuple[int, bytes] | None, bool]:
+    """Step over the event behind `start`: whether the list ended, place and sound text of it, whether that was so."""
     _separate(buffer)
     _gather(buffer)
     at = buffer.start + 1
@@ -77,10 +78,11 @@ def _one(buffer: Buffer) -> tuple[bool, bytes | None, bool]:
         sound = is_sound(raw)
         mended = Mended(raw) if sound else _mended(raw)
         if mended is not None and (sound or is_sound(mended.text)):
-            buffer.repairs.mend(buffer.whereabouts + 1, mended.kinds)
+            place = buffer.whereabouts + 1
+            buffer.repairs.mend(place, mended.kinds)
             buffer.start = end - 1
             _to_comma(buffer)
-            return False, mended.text, sound
+            return False, (place, mended.text), sound
     return not _leave_out(buffer), None, False
 
 
@@ -89,12 +91,22 @@ def _mended(raw: bytes) -> Mended | None:
     return None if len(_PHASE.findall(raw)) > 1 else mend(raw)
 
 
-def _decoded(buffer: Buffer, texts: list[bytes], decode: Decode[T]) -> T | None:
-    text = b"[" + b",".join(texts) + b"]"
+def _decoded(buffer: Buffer, events: list[tuple[int, bytes]], decode: Decode[T]) -> T | None:
+    """What `decode` makes of events, each with its place in the file."""
+    if not events:
+        return None
+    texts = [text for _, text in events]
+    starts = [0, *accumulate(len(text) + 1 for text in texts)]  # each behind its bracket or comma
+
+    def place(at: int) -> int:
+        event = bisect_right(starts, max(at - 1, 0)) - 1
+        return events[min(event, len(events) - 1)][0]
+
     try:
-        return decode(memoryview(text)) if texts else None
+        return decode(memoryview(b"[" + b",".join(texts) + b"]"), place)
     except (msgspec.DecodeError, RecursionError):  # sound, but beyond what the decoder of events can take
-        buffer.repairs.drop(buffer.whereabouts - len(text), len(text), "no event can be read there")
+        begin = events[0][0]
+        buffer.repairs.drop(begin, buffer.whereabouts - begin, "no event can be read there")
         return None
 
 

@@ -72,12 +72,14 @@ class ExactEvent(Event, gc=False):
 class Window:
     """Events decoded together; `exact` tells how their times are held.
 
-    `mended` counts what was mended, by kind; `dropped` are the begin and length of what is no event, in the text.
+    `mended` counts what was mended, by kind, and `first` is where the first of that stands in the text, or the event
+    that holds it; `dropped` are the begin and length of what is no event, in the text.
     """
 
     events: list[Any]
     exact: bool = False
     mended: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    first: int = 0
     dropped: Sequence[tuple[int, int]] = ()
 
 
@@ -108,24 +110,26 @@ def decode_exact(text: memoryview) -> Window:
         events = _EXACT.decode(text)
     except msgspec.DecodeError:
         return _decode_each(text)
-    texts = sum(1 for pattern in _TEXT_TIMES for _ in pattern.finditer(text))
-    return Window(events, exact=True, mended={TEXTS: texts} if texts else {})
+    texts = [found.start() for pattern in _TEXT_TIMES for found in pattern.finditer(text)]
+    return Window(events, exact=True, mended={TEXTS: len(texts)} if texts else {}, first=min(texts, default=0))
 
 
 def _decode_each(text: memoryview) -> Window:
     """What is usable of each event; raises `msgspec.DecodeError` only if `text` is no JSON list."""
     events, mended, dropped = [], Counter[str](), []
+    first: int | None = None
     each = _EACH.decode(text)
     whole, at = bytes(text), 0
     for raw in map(bytes, each):
         at = whole.index(raw, at)
         event = _decode_one(raw, mended)
+        first = at if first is None and mended else first
         if event is None:
             dropped.append((at, len(raw)))
         else:
             events.append(event)
         at += len(raw)
-    return Window(events, exact=True, mended=mended, dropped=dropped)
+    return Window(events, exact=True, mended=mended, first=first or 0, dropped=dropped)
 
 
 def _decode_one(raw: bytes, mended: Counter[str]) -> ExactEvent | None:

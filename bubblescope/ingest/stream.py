@@ -16,12 +16,15 @@ from bubblescope.ingest.ahead import Ahead
 from bubblescope.ingest.inflate import GZIP_MAGIC, MOST_RATIO, BombError, CutOffError, DamagedError, Inflater
 from bubblescope.ingest.repairs import Repairs
 
-__all__ = ["WINDOW", "Buffer", "Progress", "Stream"]
+__all__ = ["WINDOW", "Buffer", "Place", "Progress", "Stream"]
 
 WINDOW = 1 << 20  # bytes; the events of larger ones no longer fit into the caches of a processor
 
 Progress = Callable[[int], None]
 """Called with the bytes of the file consumed so far, compressed where it is."""
+
+Place = Callable[[int], int]
+"""Where in the (inflated) text of the file the byte lies that stands there in a piece of it."""
 
 
 class Stream:

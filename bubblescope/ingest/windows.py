@@ -11,14 +11,17 @@ event that it is in; from behind it, windows go on.
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
 import msgspec
 
 from bubblescope.ingest import damage
+from bubblescope.ingest.damage import Decode
 from bubblescope.ingest.document import SPACE
 from bubblescope.ingest.mending import COMMAS
 from bubblescope.ingest.stream import Buffer
@@ -26,7 +29,6 @@ from bubblescope.ingest.stream import Buffer
 __all__ = ["windows"]
 
 T = TypeVar("T")
-Decode = Callable[[memoryview], T]
 
 _TRIES = 2  # likely borders tried before the brackets are counted, which is slow but sure
 _OPENING = re.compile(rb'\{\s*"[^"\\]*"')
@@ -38,7 +40,8 @@ _BYTE = re.compile(r"\(byte (\d+)\)")
 def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
     """What `decode` makes of the list that begins at `buffer.start`, window by window.
 
-    `decode` is given the text of a list and raises `msgspec.DecodeError` if that is not one.
+    `decode` is given the text of a list, and what tells where in the file a place of that text lies; it raises
+    `msgspec.DecodeError` if the text is no list.
     Afterwards the buffer stands behind the list, or at the end of a file that ends before it; what is damaged is
     mended or left out, and `buffer.repairs` tell.
     """
@@ -96,7 +99,7 @@ def _decode(buffer: Buffer, cut: int, decode: Decode[T]) -> T:
     data[cut] = ord("]")
     try:
         with memoryview(data) as whole, whole[buffer.start : cut + 1] as text:
-            result = decode(text)
+            result = decode(text, partial(operator.add, buffer.whereabouts))
     except RecursionError as error:
         raise msgspec.DecodeError("nested too deep") from error
     finally:

@@ -261,3 +261,22 @@ def test_times_written_as_texts_are_counted(save):
     trace = read(save(document().replace('"ts": 7.5', '"ts": "7.5"').replace('"ts": 9.5', '"ts": "9.5"')))
     assert len(trace.ops) == COUNT
     assert "mended times that are written as texts (2)" in findings(trace)["repaired"][1]
+
+
+@pytest.mark.parametrize("window", [64, 1 << 20])
+@pytest.mark.parametrize("bad", ['"ts": "20.5"', '"ts": []'])
+def test_the_place_of_a_value_of_the_wrong_type(save, bad, window):
+    """It is that of the value or its event, however much of the file is decoded together."""
+    text = document().replace('"ts": 20.5', bad)
+    message = findings(read(save(text), window=window))["repaired"][1]
+    at = int(message.rsplit("from byte ", 1)[1].split()[0])
+    assert text.index('{"ph": "X"', text.index("op 19")) <= at <= text.index(bad)
+
+
+def test_the_place_of_a_value_behind_damage(save):
+    """What is decoded together with a damaged event has a place of its own."""
+    broken = document().replace('"name": "op 18"', '"name" "op 18" {')
+    text = broken.replace('"ts": 20.5', '"ts": "20.5"')
+    message = findings(read(save(text)))["repaired"][1]
+    at = text.index('{"ph": "X"', text.index("op 19"))
+    assert f"from byte {at} on" in message

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.ranges import Halves
-from bubblescope.ingest.stream import WINDOW, Buffer, Progress, Stream
+from bubblescope.ingest.stream import WINDOW, Buffer, Place, Progress, Stream
 from bubblescope.ingest.tables import Pairs, Table
 from bubblescope.ingest.timelines.findings import Ignored
 from bubblescope.ingest.timelines.rows import PLACES, UNKNOWN, Rows, told_for_all
@@ -75,7 +75,7 @@ def read(path: Path, *, progress: Progress | None = None, window: int = WINDOW) 
 
 
 def _events(buffer: Buffer, collected: _Collector) -> None:
-    def decode(text: memoryview) -> bool:
+    def decode(text: memoryview, _place: Place) -> bool:
         try:
             collected.add(_FAST.decode(text), from_numbers)
         except (msgspec.ValidationError, InexactError):
