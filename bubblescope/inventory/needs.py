@@ -69,7 +69,7 @@ def _nameless(seen: _Seen) -> bool:
 
 
 def _cut_off(seen: _Seen) -> bool:
-    """Kernels that had not run when the recording ended; a file that is cut off may have held them."""
+    """Kernels that were launched and that the profiler did not wait for; what a cut file lacks it may have recorded."""
     if not seen.info.counts.kernels or seen.found("truncated"):
         return False
     last = seen.info.steps[-1:]

@@ -19,6 +19,7 @@ from bubblescope.model.slices import RankSlices
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct.labels import dialect_of
+from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.steps import marked
 
 __all__ = ["describe"]
@@ -39,7 +40,8 @@ class _Block(Protocol):
 def describe(found: RankTrace | RankSlices, timeline: RankTimeline | None, problem: str | None = None) -> RankInfo:
     """What a rank's events are; `timeline` is what they tell, None where they tell nothing, for that `problem`."""
     identity = found.identity
-    start, end = _extent(found, timeline)
+    own = main_process(found) if isinstance(found, RankTrace) else found
+    start, end = _extent(own, timeline)
     info = RankInfo(
         rank=identity.rank,
         rank_source=identity.rank_source,
@@ -48,16 +50,16 @@ def describe(found: RankTrace | RankSlices, timeline: RankTimeline | None, probl
         backend=identity.backend,
         devices=tuple(device.name for device in identity.devices),
         events=found.source.events,
-        counts=_counts(found, timeline),
+        counts=_counts(own, timeline),
         absolute=found.absolute,
         start_ns=start,
         span_ns=None if start is None or end is None else end - start,
-        marked=_marked(found),
+        marked=_marked(own),
         steps=() if timeline is None else _steps(timeline, start or 0),
-        actions=_actions(found, timeline),
+        actions=_actions(own, timeline),
         lanes=lanes.lanes(found) if isinstance(found, RankTrace) else (),
         threads=lanes.threads(found) if isinstance(found, RankTrace) else (),
-        groups=lanes.groups(found) if isinstance(found, RankTrace) else (),
+        groups=lanes.groups(own) if isinstance(own, RankTrace) else (),
         needs=(),
         findings=_findings(found, timeline),
         problem=problem,

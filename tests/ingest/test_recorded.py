@@ -47,9 +47,10 @@ def test_damaged_recordings(shared):
 
 
 def test_damage_that_costs_nothing(shared, rows):
-    """Numbers as text, gzip under another name, and integers of any length read like the sound file."""
+    """Numbers as text, gzip under another name, bytes and integers of any kind read like the sound file.
+
+    The events that were added to these lie hours away from all others.
+    """
     sound = rows(read(shared / "torch" / "1f1b_p4m8" / "rank1_trace.json.gz"))
-    for name in ("string_numbers", "gzip_named_json"):
+    for name in ("string_numbers", "gzip_named_json", "huge_integers", "bad_utf8_bom"):
         assert rows(read(shared / "damaged" / name / "rank1_trace.json")) == sound
-    for name in ("huge_integers", "bad_utf8_bom"):
-        assert (rows(read(shared / "damaged" / name / "rank1_trace.json")) - sound).total() == 1

@@ -111,6 +111,52 @@ def test_threads_hold_all_events_of_the_host(told):
         assert sum(thread.ranges for thread in rank.threads) == rank.counts.ranges
 
 
+def rewritten(folder, change):
+    """What is said of a run whose first rank has its events changed by `change(events)`."""
+    write(RUN, folder, overwrite=True)
+    path = folder / "rank0_trace.json.gz"
+    trace = orjson.loads(gzip.decompress(path.read_bytes()))
+    trace["traceEvents"] = change(trace["traceEvents"])
+    path.write_bytes(gzip.compress(orjson.dumps(trace)))
+    ((rank,),) = (file.ranks for file in bubblescope.info([str(path)]).files)
+    return rank
+
+
+def test_events_of_other_processes_do_not_count(tmp_path):
+    """They are listed by thread, but neither stretch the span nor add to the counts, as no number rests on them."""
+    alien = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 99, "tid": 99, "ts": 1.0, "dur": 5.0}
+    plain = rewritten(tmp_path, lambda events: events)
+    added = rewritten(tmp_path, lambda events: [{**alien, "ts": events[1]["ts"] - 9e8}, *events])
+    assert (added.start_ns, added.span_ns, added.counts) == (plain.start_ns, plain.span_ns, plain.counts)
+    assert added.steps == plain.steps
+    assert added.events == plain.events + 1
+    assert [thread.pid for thread in added.threads if thread.operators == 1] == ["99"]
+
+
+def test_kernels_of_the_last_launches_are_asked_for(tmp_path):
+    """By waiting for them at the end of the recording."""
+    kernels = []
+
+    def lose(events):
+        kernels.extend(event["ts"] for event in events if event.get("cat") == "kernel")
+        last = sorted(kernels)[-12:]
+        return [event for event in events if event.get("cat") != "kernel" or event["ts"] not in last]
+
+    assert "ending" in {need.code for need in rewritten(tmp_path, lose).needs}
+
+
+@pytest.mark.parametrize("change", [{}, {"backend": "cpu"}])
+def test_a_file_that_is_cut_off_lacks_no_waiting(tmp_path, change):
+    """What is behind the cut was recorded; and on CPU there is no GPU to wait for."""
+    write(replace(RUN, **change), tmp_path)
+    text = gzip.decompress((tmp_path / "rank0_trace.json.gz").read_bytes())
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(text[: len(text) * 8 // 10])
+    ((rank,),) = (file.ranks for file in bubblescope.info([str(cut)]).files)
+    assert rank.steps[-1].complete is False
+    assert "ending" not in {need.code for need in rank.needs}
+
+
 def test_a_whole_run_lacks_nothing(told):
     """And analyze measures its bubble."""
     found = told(RUN)
