@@ -25,6 +25,7 @@ import pytest
 import bubblescope
 from bubblescope import engine, errors
 from bubblescope.analysis.causes import CAUSES
+from bubblescope.analysis.quality import DEGRADING
 from bubblescope.analysis.trust import AFFECTED, WORDS
 from bubblescope.cli import run
 from bubblescope.cli.group import COMMANDS
@@ -224,6 +225,12 @@ def test_findings_are_defined():
     codes = finding_codes()
     assert {"skipped", "repaired", "implausible-times", "unpaired-events"} <= codes
     assert first_cells(section(DEFINITIONS, "### Codes of findings")) == codes
+
+
+def test_what_degrades_the_verdict_is_told():
+    """Every code that does stands where the verdict is explained."""
+    verdict = section(DEFINITIONS, "## Quality").split("### ")[0]
+    assert {code for code in DEGRADING if f"`{code}`" not in verdict} == set()
 
 
 def test_schedules_are_defined():
