@@ -34,17 +34,18 @@ UNFINISHED = ".qdstrm"
 _EVENT = re.compile(rb'"ph"\s*:')
 
 _MAGIC = (
-    (b"PK\x03\x04", "a ZIP archive"),
-    (b"\x28\xb5\x2f\xfd", "Zstandard-compressed data"),
-    (b"BZh", "bzip2-compressed data"),
-    (b"\xfd7zXZ\x00", "XZ-compressed data"),
-    (b"\x7fELF", "a program"),
-    (b"\x89PNG", "a picture"),
-    (b"%PDF", "a PDF document"),
-    (b"\x89HDF", "an HDF5 file"),
-    (b"\x93NUMPY", "a NumPy array"),
-    (b"<", "HTML or XML"),
+    (b"PK\x03\x04", "a ZIP archive", "Unpack it first, with unzip."),
+    (b"\x28\xb5\x2f\xfd", "Zstandard-compressed data", "Unpack it first, with zstd -d."),
+    (b"BZh", "bzip2-compressed data", "Unpack it first, with bunzip2."),
+    (b"\xfd7zXZ\x00", "XZ-compressed data", "Unpack it first, with unxz."),
+    (b"\x7fELF", "a program", _TRACE_HINT),
+    (b"\x89PNG", "a picture", _TRACE_HINT),
+    (b"%PDF", "a PDF document", _TRACE_HINT),
+    (b"\x89HDF", "an HDF5 file", _TRACE_HINT),
+    (b"\x93NUMPY", "a NumPy array", _TRACE_HINT),
+    (b"<", "HTML or XML", _TRACE_HINT),
 )
+_TAR = slice(257, 262)  # where every kind of tar since 1988 says ustar
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,9 @@ def _content(buffer: Buffer) -> Format:
         return Format("sqlite", "an SQLite database")
     if head.startswith(b"PAR1"):
         return Format("parquet", "a Parquet file")
-    for magic, words in _MAGIC:
-        if head.startswith(magic):
-            return Format("foreign", words)
+    stranger = _stranger(head)
+    if stranger is not None:
+        return stranger
     if csv.is_wide(head):
         return _text(head, "text in UTF-16", "Save it as UTF-8.")
     first = enter(buffer)
@@ -152,6 +153,14 @@ def _content(buffer: Buffer) -> Format:
     if _is_binary(head):
         return Format("foreign", "binary data")
     return _text(head, "text")
+
+
+def _stranger(head: bytes) -> Format | None:
+    """What its first bytes say is something else, as an archive."""
+    for magic, words, hint in _MAGIC:
+        if head.startswith(magic):
+            return Format("foreign", words, hint)
+    return Format("foreign", "a tar archive", "Unpack it first, with tar -xf.") if head[_TAR] == b"ustar" else None
 
 
 def _text(head: bytes, words: str, hint: str = _TRACE_HINT) -> Format:

@@ -10,6 +10,7 @@ import lzma
 import shlex
 import sqlite3
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,18 @@ def test_sniff(save, content, kind, words, name):
     """Kind and words follow from the first bytes, and never from the name."""
     found = sniff(save(content, name))
     assert (found.kind, found.looks_like) == (kind, words)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_an_archive_says_how_it_is_unpacked(tmp_path, mode):
+    """A folder of traces that somebody packed is told by its content."""
+    (tmp_path / "rank0.json").write_bytes(KINETO)
+    with tarfile.open(tmp_path / "traces", mode) as archive:
+        archive.add(tmp_path / "rank0.json", "rank0.json")
+    found = sniff(tmp_path / "traces")
+    assert (found.kind, found.unrelated) == ("foreign", False)
+    assert found.hint.startswith("Unpack it first, with ")
+    assert ("tar archive" in found.looks_like) == (mode in {"w", "w:gz"})
 
 
 def test_read_dispatches(save):
