@@ -55,6 +55,7 @@ def page(found: Info) -> Page:
         remarks=doubts.remarks(findings),
         tables=tuple(table for table in tables if table.rows),
         notes=tuple(_job(found.job)),
+        command=found.job.command if found.job.ranks and found.job.command else "",
     )
 
 
@@ -306,7 +307,7 @@ def _findings(found: Info) -> Iterator[Finding]:
 
 
 def _job(job: JobInfo) -> Iterator[str]:
-    """What the files are as one job, and the command to run next."""
+    """What the files are as one job."""
     if not job.ranks:
         return
     parts = [f"{words.ranks_named(job.ranks)}" + ("" if job.world_size is None else f" of {job.world_size}")]
@@ -318,8 +319,6 @@ def _job(job: JobInfo) -> Iterator[str]:
     if known:
         parts.append(f"complete: {words.rank_list(job.complete_steps)}")
     yield f"As one job: {'; '.join(parts)}. {_ANSWERS[job.answer]}{_why(job)}."
-    if job.command is not None:
-        yield f"Next: {job.command}"
 
 
 def _why(job: JobInfo) -> str:

@@ -21,7 +21,8 @@ __all__ = ["Page", "draw", "markdown", "plain"]
 class Page:
     """What a page says, in the order in which it is read; `caption` and `legend` stand around the picture.
 
-    `remarks` are what a reader may want to know and need not mind.
+    `remarks` are what a reader may want to know and need not mind; `command` is what to run next, and stays in one line
+    to be copied.
     """
 
     headline: str
@@ -34,6 +35,7 @@ class Page:
     lanes: tuple[gantt.Lane, ...] = ()
     legend: str = ""
     notes: tuple[str, ...] = ()
+    command: str = ""
 
     def map(self, change: Callable[[str], str]) -> Page:
         """The same page with every string but those of the picture changed."""
@@ -48,6 +50,7 @@ class Page:
             caption=change(self.caption),
             legend=change(self.legend),
             notes=tuple(map(change, self.notes)),
+            command=change(self.command),
         )
 
 
@@ -70,6 +73,9 @@ def draw(page: Page, console: Console) -> None:
     for note in page.notes:
         console.print()
         console.print(Text(note))
+    if page.command:
+        console.print()
+        console.print(Text(f"Next: {page.command}"), soft_wrap=True)
 
 
 def plain(page: Page) -> bytes:
@@ -104,4 +110,5 @@ def markdown(page: Page) -> bytes:
         lines = "\n".join(drawn.plain.rstrip() for drawn in picture.lines)
         blocks += [f"**{safe.caption}**", f"```text\n{lines}\n```", safe.legend]
     blocks += [*map(escape, picture.notes), *safe.notes]
+    blocks += [f"Next: {safe.command}"] if safe.command else []
     return ("\n\n".join(filter(None, blocks)) + "\n").encode()

@@ -16,6 +16,7 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
+from rich.console import Console
 
 from bubblescope.model.info import Info
 from bubblescope.model.trace import Finding
@@ -178,15 +179,26 @@ def test_what_all_ranks_lack_is_said_once():
 )
 def test_the_end_says_what_the_job_is(changes, text):
     """Ranks, steps, what can be answered, and the command to run next."""
-    notes = inventories.page(info(file("a", rank()), of=job(**changes))).notes
-    assert text in notes[0]
-    assert notes[1] == "Next: bubblescope analyze traces"
+    page = inventories.page(info(file("a", rank()), of=job(**changes)))
+    (note,) = page.notes
+    assert text in note
+    assert page.command == "bubblescope analyze traces"
+
+
+def test_the_command_can_be_copied():
+    """However narrow the page and long the path: no line break is in it."""
+    command = f"bubblescope analyze {'long/' * 40}"
+    out = io.StringIO()
+    shown = inventories.page(info(file("a", rank()), of=job(command=command)))
+    pages.draw(shown, Console(file=out, width=40, color_system=None, force_terminal=False))
+    assert out.getvalue().splitlines()[-1] == f"Next: {command}"
 
 
 def test_no_command_is_told_that_would_fail():
     """The problem is told instead."""
-    notes = inventories.page(info(file("a", rank()), of=job(answer="nothing", problem="so", command=None))).notes
-    assert notes == ("As one job: ranks 0-1 of 2. analyze cannot tell anything of it, for so.",)
+    page = inventories.page(info(file("a", rank()), of=job(answer="nothing", problem="so", command=None)))
+    assert page.command == ""
+    assert page.notes == ("As one job: ranks 0-1 of 2. analyze cannot tell anything of it, for so.",)
 
 
 @pytest.mark.parametrize(
