@@ -11,7 +11,7 @@ import numpy as np
 from bubblescope.ingest.categories import Kind, Kinds
 from bubblescope.ingest.events import Arguments, Event, Window
 from bubblescope.ingest.ranges import Halves
-from bubblescope.ingest.tables import Comms, Pairs, Rows, Table
+from bubblescope.ingest.tables import LONGEST, Comms, Names, Pairs, Rows
 from bubblescope.ingest.times import INVALID, from_decimals, from_numbers
 from bubblescope.model.columns import Times
 from bubblescope.model.frames import find
@@ -47,7 +47,7 @@ class Collector:
     """
 
     def __init__(self) -> None:
-        self.names: Table[str] = Table()
+        self.names = Names()
         self.threads = Pairs()
         self.lanes = Pairs()
         self.comms = Comms()
@@ -210,7 +210,8 @@ class Collector:
     def _name_thread(self, event: Event) -> None:
         name = event.args.name if event.args else None
         if event.name == "thread_name" and isinstance(name, str):
-            self.thread_names.setdefault((str(event.pid), str(event.tid)), {})[name.strip()] = None
+            thread = str(event.pid)[:LONGEST], str(event.tid)[:LONGEST]
+            self.thread_names.setdefault(thread, {})[name[:LONGEST].strip()] = None
 
 
 def _times(block: list[Event], micros: Micros) -> tuple[Times, Times]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bubblescope.ingest.mending import is_sound, mend
-from bubblescope.ingest.tables import MOST_RANKS, parse_ranks, plausible_ranks, whole
+from bubblescope.ingest.tables import LONGEST, MOST_RANKS, parse_ranks, plausible_ranks, whole
 from bubblescope.model.trace import Device, Finding, Identity, ProcessGroup
 
 __all__ = ["KINETO_KEYS", "Members", "filename_rank", "identify", "named"]
@@ -158,4 +158,4 @@ def _implausible(path: Path, key: str, value: Any) -> Finding:
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    return value[:LONGEST] if isinstance(value, str) else None

@@ -13,10 +13,27 @@ from bubblescope.ingest.events import Arguments
 from bubblescope.model.columns import Columns, Ints
 from bubblescope.model.trace import CommArgs
 
-__all__ = ["MOST_RANKS", "Comms", "Pairs", "Rows", "Table", "parse_ranks", "plausible_ranks", "whole"]
+__all__ = [
+    "LONGEST",
+    "MOST_RANKS",
+    "Comms",
+    "Names",
+    "Pairs",
+    "Rows",
+    "Table",
+    "parse_ranks",
+    "plausible_ranks",
+    "whole",
+]
+
+LONGEST = 1 << 14
+"""Characters of a text that are kept: no name says more, and a damaged file may hold anything."""
 
 MOST_RANKS = 1_000_000
 """No job has as many; a number from here on is no rank but damage."""
+
+_LONGEST_RANKS = 8 * MOST_RANKS
+"""Characters of the longest list of ranks: six digits, a comma and a blank each."""
 
 K = TypeVar("K", bound=Hashable)
 C = TypeVar("C", bound=Columns)
@@ -38,6 +55,13 @@ class Table(dict[K, int], Generic[K]):
         return np.array([*map(self.__getitem__, other), -1], dtype=np.int32)
 
 
+class Names(Table[str]):
+    """Numbers names; what is too long for one counts as its beginning, and is not held."""
+
+    def __missing__(self, key: str) -> int:
+        return super().__missing__(key) if len(key) <= LONGEST else self[key[:LONGEST]]
+
+
 class Pairs:
     """Numbers pairs of ids as texts, so that 7 and "7" are one."""
 
@@ -52,7 +76,7 @@ class Pairs:
             numbers = [known[one][other] for one, other in zip(first, second, strict=True)]
         except KeyError:
             for one, other in dict.fromkeys(zip(first, second, strict=True)):
-                known.setdefault(one, {})[other] = self.texts[str(one), str(other)]
+                known.setdefault(one, {})[other] = self.texts[str(one)[:LONGEST], str(other)[:LONGEST]]
             return self.numbers(first, second)
         return np.fromiter(numbers, np.int32, len(numbers))
 
@@ -93,6 +117,8 @@ class Comms:
     def _group(self, ranks: str | list[int]) -> tuple[int, ...]:
         if isinstance(ranks, list):
             return plausible_ranks(ranks)
+        if len(ranks) > _LONGEST_RANKS:  # nor is it held
+            return ()
         if ranks not in self._ranks:
             self._ranks[ranks] = parse_ranks(ranks)
         return self._ranks[ranks]
@@ -142,7 +168,9 @@ def whole(value: Any, limit: int = 1 << 31) -> int | None:
 
 def parse_ranks(text: str) -> tuple[int, ...]:
     """The ranks of "[0, 1]"; none if the list was cut short with "..." or is no list of ranks."""
-    fields = _unquoted(text).removeprefix("[").removesuffix("]").split(",")
+    if len(text) > _LONGEST_RANKS:
+        return ()
+    fields = _bare(text).removeprefix("[").removesuffix("]").split(",")
     try:
         return plausible_ranks([int(field) for field in fields])
     except ValueError:
@@ -159,4 +187,8 @@ def _rank(number: int | None) -> int:
 
 
 def _unquoted(text: str) -> str:
+    return _bare(text)[:LONGEST]
+
+
+def _bare(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text

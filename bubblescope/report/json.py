@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +14,11 @@ import orjson
 from bubblescope.model.info import Info
 from bubblescope.model.report import Report
 from bubblescope.model.whatif import WhatIf
+from bubblescope.report.wording import visible
 
 __all__ = ["SCHEMAS", "Described", "render", "schema"]
 
+_ODD = re.compile(r"[^\n\x20-\x7e]")
 _LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
@@ -55,10 +59,23 @@ def render(value: Report | WhatIf | Info) -> bytes:
     """The value with the keys in the order of the types; raises ValueError on NaN or infinity."""
     self_check(value)
     try:
-        return orjson.dumps(value, option=_LAYOUT)
+        data = orjson.dumps(value, option=_LAYOUT)
     except orjson.JSONEncodeError:
         # A file name need not be UTF-8; Python then holds its bytes as lone surrogates.
-        return orjson.dumps(_utf8(dataclasses.asdict(value)), option=_LAYOUT)
+        data = orjson.dumps(_utf8(dataclasses.asdict(value)), option=_LAYOUT)
+    return _harmless(data)
+
+
+def _harmless(data: bytes) -> bytes:
+    """The same JSON with escapes for characters that command a terminal: JSON asks for them only below a blank."""
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    return _ODD.sub(lambda found: _escaped(found[0]), data.decode()).encode()
+
+
+def _escaped(char: str) -> str:
+    """A character as it is where it shows, else as JSON escapes it: UTF-16, unit by unit."""
+    return char if visible(char) == char else json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
 
 
 def self_check(value: object, path: str = "report") -> None:

@@ -38,7 +38,7 @@ def _quoted(name: str) -> str:
 def _table(connection: sqlite3.Connection, rng: Random) -> str:
     """A table, those of events more often than others."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-    names = [name for (name,) in rows if not name.startswith("sqlite_")]
+    names = [name for (name,) in rows if isinstance(name, str) and not name.startswith("sqlite_")]
     busy = [name for name in names if name.startswith(("CUPTI", "NVTX", "StringIds"))]
     return rng.choice(busy if busy and rng.random() < 0.7 else names or ["none"])
 

@@ -23,6 +23,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest.command import export_again
 from bubblescope.ingest.sqlite import DAMAGE, connect
 from bubblescope.ingest.stream import Progress
+from bubblescope.ingest.tables import LONGEST
 from bubblescope.model.columns import Times
 
 __all__ = ["ABSENT", "Database", "Rows", "Table", "present", "quoted"]
@@ -32,7 +33,6 @@ ABSENT = -(2**63)
 
 _CHUNK = 5_000  # rows at a time: few enough that their objects stay in the caches of a processor
 _JOURNAL = bytes.fromhex("d9d505f920a163d7")  # SQLite's file format, section 3; zeros once all is written
-_LONGEST = 1 << 14  # characters of a text; no name says more, and a damaged file may hold anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _number(column: str) -> str:
 
 
 def _text(column: str) -> str:
-    return f"substr({quoted(column)}, 1, {_LONGEST})"
+    return f"substr({quoted(column)}, 1, {LONGEST})"
 
 
 def _columns(rows: list[tuple[Any, ...]], table: Table) -> Rows:
