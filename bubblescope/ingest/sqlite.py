@@ -13,6 +13,7 @@ __all__ = ["DAMAGE", "connect", "is_nsight_export", "tables"]
 DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises; the second where SQLite's message quotes bytes of the file that are no text."""
 
+_LONGEST = 16 << 20  # bytes of a value, which SQLite holds whole even where only its beginning is asked for
 _OF_NSIGHT = {"META_DATA_EXPORT", "EXPORT_META_DATA", "TARGET_INFO_SESSION_START_TIME", "ANALYSIS_DETAILS"}
 _ACTIVITIES = "CUPTI_ACTIVITY_KIND_"
 _TOGETHER = {"StringIds", "NVTX_EVENTS"}
@@ -26,6 +27,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     connection.text_factory = bytes
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
     return connection
 
 

@@ -13,13 +13,16 @@ from bubblescope.ingest.nsys.work import Work
 from bubblescope.model.columns import Bools, distinct
 from bubblescope.model.trace import Device, Identity, Kernels, Membership
 
-__all__ = ["Owner", "held", "identities", "owners"]
+__all__ = ["MOST", "Owner", "held", "identities", "owners"]
 
 FEW = 0.01
 """Share of the kernels of the busiest rank below which a process, or a device of a process, is no rank itself.
 
 Data loaders and stray contexts run a few kernels; the lightest stage of a pipeline runs far more.
 """
+
+MOST = 1024
+"""Ranks that one file may hold. Nsight Systems records a host, which has a few dozen GPUs at most."""
 
 
 @dataclass(frozen=True, slots=True)

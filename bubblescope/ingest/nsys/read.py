@@ -10,13 +10,14 @@ import numpy as np
 
 from bubblescope.errors import InputError
 from bubblescope.ingest.blocks import Blocks, natural, on_time_base, real_launches, renumber
+from bubblescope.ingest.command import export_again
 from bubblescope.ingest.described import described
 from bubblescope.ingest.metadata import named
 from bubblescope.ingest.nsys.database import Database
 from bubblescope.ingest.nsys.findings import of_file, of_rank
 from bubblescope.ingest.nsys.nvtx import Ranges, ranges
 from bubblescope.ingest.nsys.owned import Owned
-from bubblescope.ingest.nsys.ranks import Owner, held, identities, owners
+from bubblescope.ingest.nsys.ranks import MOST, Owner, held, identities, owners
 from bubblescope.ingest.nsys.schema import GRAPHS, KERNELS, pid_of, tid_of
 from bubblescope.ingest.nsys.session import Session, session
 from bubblescope.ingest.nsys.strings import Strings
@@ -65,6 +66,8 @@ def read(path: str | Path, *, progress: Progress | None = None) -> Iterator[Rank
     found = owners(recording.work)
     if not found:
         raise _nothing(recording.path)
+    if len(found) > MOST:
+        raise _too_many(recording.path, len(found))
     told, unplaced = _of_file(recording, found), recording.work.implausible
     known = identities(found, recording.session, recording.ranges.members, str(path))
     for owner, identity in zip(found, known, strict=True):
@@ -99,6 +102,13 @@ def _nothing(path: Path) -> InputError:
     return InputError(
         f"{path}: expected kernels, found none: neither {KERNELS.name} nor {GRAPHS.name} has a row",
         hint="Record with nsys profile --trace=cuda,nvtx over a whole training step, or leave the file out.",
+    )
+
+
+def _too_many(path: Path, count: int) -> InputError:
+    return InputError(
+        f"{path}: expected the ranks of one host, found kernels of {count} processes and devices, more than {MOST}",
+        hint=f"Export the report again: {export_again(path)}",
     )
 
 
