@@ -97,9 +97,7 @@ def main() -> None:
     limits = [f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}", f"-max_len={LONGEST}"]
     try:
         corpus = [str(seeds(folder / "seeds", name))] if not any(Path(a).is_file() for a in arguments) else []
-        atheris.Setup(
-            [sys.argv[0], *limits, *arguments, *corpus], target(how, folder / file), custom_mutator=mutate
-        )
+        atheris.Setup([sys.argv[0], *limits, *arguments, *corpus], target(how, folder / file), custom_mutator=mutate)
         atheris.Fuzz()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -40,7 +40,11 @@ def _chrome(folder: Path) -> list[bytes]:
         for name, ts, dur in _SLICES
     ]
     parts = [{**event, "ph": "B"} for event in slices] + [{**e, "ph": "E", "ts": e["ts"] + e["dur"]} for e in slices]
-    documents = (slices, {"traceEvents": parts}, {"schemaVersion": 1, "distributedInfo": {"rank": 1}, "traceEvents": []})
+    documents = (
+        slices,
+        {"traceEvents": parts},
+        {"schemaVersion": 1, "distributedInfo": {"rank": 1}, "traceEvents": []},
+    )
     made = [data for number, job in enumerate(jobs) for data in _written(job, folder / str(number))]
     texts = [json.dumps(document).encode() for document in documents]
     return [*made, *texts, gzip.compress(texts[0])]

@@ -70,7 +70,9 @@ def swapped_cells(connection: sqlite3.Connection, rng: Random) -> None:
     """A column holds what another should."""
     table = _table(connection, rng)
     a, b = (_quoted(_column(connection, table, rng)) for _ in range(2))
-    connection.execute(f"UPDATE OR IGNORE {_quoted(table)} SET {a} = {b}, {b} = {a} WHERE {_where(connection, table, rng)}")  # noqa: S608
+    connection.execute(
+        f"UPDATE OR IGNORE {_quoted(table)} SET {a} = {b}, {b} = {a} WHERE {_where(connection, table, rng)}"
+    )  # noqa: S608
 
 
 def shifted_cells(connection: sqlite3.Connection, rng: Random) -> None:
@@ -92,7 +94,9 @@ def lost_rows(connection: sqlite3.Connection, rng: Random) -> None:
 def repeated_rows(connection: sqlite3.Connection, rng: Random) -> None:
     """Some rows stand there again."""
     table = _table(connection, rng)
-    connection.execute(f"INSERT OR IGNORE INTO {_quoted(table)} SELECT * FROM {_quoted(table)} WHERE {_where(connection, table, rng)}")  # noqa: S608
+    connection.execute(
+        f"INSERT OR IGNORE INTO {_quoted(table)} SELECT * FROM {_quoted(table)} WHERE {_where(connection, table, rng)}"
+    )  # noqa: S608
 
 
 def lost_table(connection: sqlite3.Connection, rng: Random) -> None:

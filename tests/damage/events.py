@@ -13,7 +13,14 @@ Edit = Callable[[Any, Random], None]
 ODD = (
     *(None, True, "", "x", "7", "-1", "1e3", "nan", [], {}, [1, "2", None], {"a": {"b": []}}),
     *(0, -1, 1, 0.5, -0.0, 1e300, -1e300, 2**31, -(2**31), 2**53, 2**63 - 1, -(2**63), 2**64, 10**30),
-    *("\x1b[2J\x1b]0;x\x07", "<script>alert(1)</script>", "| a | b |\n# h", "%0A::error::x", "\u202edesrever", "\ud83d\ude00"),
+    *(
+        "\x1b[2J\x1b]0;x\x07",
+        "<script>alert(1)</script>",
+        "| a | b |\n# h",
+        "%0A::error::x",
+        "\u202edesrever",
+        "\ud83d\ude00",
+    ),
     *("=1+1", "../../etc/passwd", "nccl:send 0->1", "PP:0F0", "PP:999999F999999", "ProfilerStep#-1", "ProfilerStep#99"),
 )
 """Values of every type that JSON has, and texts that mean something to somebody."""

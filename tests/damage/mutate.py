@@ -65,7 +65,9 @@ def _ways(data: bytes) -> list[tuple[str, Way]]:
     """What can happen to a file; that which goes deep stands in the list more often."""
     anyhow = list(BYTES.items())
     if data.startswith(_SQLITE):
-        return anyhow + 4 * [(name, lambda data, rng, edit=edit: edited(data, edit, rng)) for name, edit in ROWS.items()]
+        return anyhow + 4 * [
+            (name, lambda data, rng, edit=edit: edited(data, edit, rng)) for name, edit in ROWS.items()
+        ]
     if data[:1024].lstrip()[:1] in (b"{", b"["):
         deep = [(name, lambda data, rng, edit=edit: _document(data, edit, rng)) for name, edit in DOCUMENTS.items()]
         return anyhow + list(TEXTS.items()) + 2 * deep

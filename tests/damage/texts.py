@@ -13,13 +13,40 @@ __all__ = ["BYTES", "TEXTS"]
 
 Edit = Callable[[bytes, Random], bytes]
 
-_NUMBER = re.compile(rb'(?<=:)[ ]?-?\d+(?:\.\d+)?(?=[,}\s])')
+_NUMBER = re.compile(rb"(?<=:)[ ]?-?\d+(?:\.\d+)?(?=[,}\s])")
 _STRING = re.compile(rb'"[^"\\\n]{2,60}"')
 _BORDER = re.compile(rb"[}\]],?")
-_BARE = (b"inf", b"-inf", b"Infinity", b"-Infinity", b"nan", b"NaN", b"N/A", b"None", b"undefined", b"1e999", b"+1", b"01")
+_BARE = (
+    b"inf",
+    b"-inf",
+    b"Infinity",
+    b"-Infinity",
+    b"nan",
+    b"NaN",
+    b"N/A",
+    b"None",
+    b"undefined",
+    b"1e999",
+    b"+1",
+    b"01",
+)
 _HUGE = (str(2**63).encode(), str(2**64 + 1).encode(), str(-(2**70)).encode(), b"9" * 400, b"1e308", b"-0", b"1E+400")
 _ESCAPES = (rb"\x", rb"C:\temp\new", rb"\u12", rb"\ud800", rb"\udc00\ud800", rb"\8", b"\\", rb"\u0000")
-_INSIDE = (b"\x00", b"\x01", b"\t", b"\n", b"\r\n", b"\x1b[2J", b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b'"', b'","', b'"}', b"\x85")
+_INSIDE = (
+    b"\x00",
+    b"\x01",
+    b"\t",
+    b"\n",
+    b"\r\n",
+    b"\x1b[2J",
+    b"\xff\xfe",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b'"',
+    b'","',
+    b'"}',
+    b"\x85",
+)
 _MOST = 30  # edits of one kind in one file
 
 
@@ -80,8 +107,7 @@ def twice(data: bytes, rng: Random) -> bytes:
 
 
 BYTES: Mapping[str, Edit] = {
-    edit.__name__: edit
-    for edit in (cut, beheaded, flip_bits, drop_bytes, repeat_bytes, zero_bytes, swap_parts, twice)
+    edit.__name__: edit for edit in (cut, beheaded, flip_bits, drop_bytes, repeat_bytes, zero_bytes, swap_parts, twice)
 }
 """What happens to any file."""
 
@@ -112,7 +138,9 @@ def _inside(text: bytes, rng: Random, pieces: tuple[bytes, ...]) -> bytes:
 
 def bom(data: bytes, rng: Random) -> bytes:
     """Marks and blanks that editors and loggers put in front."""
-    return rng.choice((b"\xef\xbb\xbf", b"\n\n", b"\xef\xbb\xbf \n", b"\xff\xfe", b"\x00", b"WARNING: profiler\n")) + data
+    return (
+        rng.choice((b"\xef\xbb\xbf", b"\n\n", b"\xef\xbb\xbf \n", b"\xff\xfe", b"\x00", b"WARNING: profiler\n")) + data
+    )
 
 
 def wide(data: bytes, rng: Random) -> bytes:
