@@ -9,7 +9,7 @@ evenly over the ranks (one pipeline of 16 ranks is 3, 7, 11, 15), so that member
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
@@ -38,15 +38,18 @@ def members(timelines: Timelines) -> dict[str, Members]:
     sizes: dict[str, int] = {}
     told: dict[str, dict[int, int]] = {}
     used: dict[str, list[int]] = {}
+    talk: dict[str, Counter[tuple[int, int, int]]] = {}
     for rank, timeline in sorted(timelines.items()):
         for name in {call.group for call in timeline.calls if call.group and not call.ranks}:
             used.setdefault(name, []).append(rank)
+        for name, way, peer in _halves(timeline):
+            talk.setdefault(name, Counter())[rank, way, peer] += 1
         for member in timeline.identity.memberships:
             told.setdefault(member.communicator, {})[member.rank] = rank
             sizes[member.communicator] = member.ranks
     found = {}
     for name, users in used.items():
-        known = _Known(tuple(users), told.get(name, {}), _talk(timelines, name, users))
+        known = _Known(tuple(users), told.get(name, {}), talk.get(name, Counter()))
         size, others = sizes.get(name), frozenset(timelines).difference(users)
         row = known.told(size) or known.users_alone(size) or known.evenly(size, others, world)
         if row:
@@ -122,15 +125,10 @@ def _rows(users: Members, size: int, world: int) -> Iterator[Members]:
                 yield tuple(range(first, first + step * size, step))
 
 
-def _talk(timelines: Timelines, name: str, users: Iterable[int]) -> dict[tuple[int, int, int], int]:
-    """Messages through a communicator."""
-    return Counter((rank, way, peer) for rank in users for way, peer in _halves(timelines[rank], name))
-
-
-def _halves(timeline: RankTimeline, name: str) -> Iterator[tuple[int, int]]:
-    """Direction and peer, within the communicator, of every message that goes through it."""
+def _halves(timeline: RankTimeline) -> Iterator[tuple[str, int, int]]:
+    """Communicator, direction, and peer within it, of every message that goes through one."""
     m = timeline.messages
     for call, direction in zip(m.call.tolist(), m.direction.tolist(), strict=True):
         args = timeline.calls[call]
-        if args.group == name and args.peer >= 0 and direction != Messages.EITHER:
-            yield direction, args.peer
+        if args.peer >= 0 and direction != Messages.EITHER:
+            yield args.group, direction, args.peer

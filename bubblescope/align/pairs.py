@@ -56,19 +56,22 @@ def _timed(job: Job, match: Match) -> Pairing:
 
 def matches(job: Job) -> dict[int, Match]:
     """Pair the messages of all ranks of a job; no clock has a part in it."""
-    ends = {rank: _ends(job, rank) for rank in job.timelines}
+    holders = _Holders(job)
+    ends = {rank: _ends(job, rank, holders) for rank in job.timelines}
     posted: dict[tuple[Key, int], tuple[int, int]] = {}
     for rank, action in ends.items():
         messages = job.timelines[rank].messages
-        for row, key in _keys(job, rank, action):
+        for row, key in _keys(job, rank, action, holders):
             posted[key, int(messages.direction[row])] = rank, row
-    return {rank: Match(action, *_others(job, rank, action, posted)) for rank, action in ends.items()}
+    return {rank: Match(action, *_others(job, rank, action, holders, posted)) for rank, action in ends.items()}
 
 
-def _others(job: Job, rank: int, action: Ints, posted: Mapping[tuple[Key, int], tuple[int, int]]) -> tuple[Ints, Ints]:
+def _others(
+    job: Job, rank: int, action: Ints, holders: _Holders, posted: Mapping[tuple[Key, int], tuple[int, int]]
+) -> tuple[Ints, Ints]:
     messages = job.timelines[rank].messages
     other = np.full((2, len(messages)), NONE)
-    for row, key in _keys(job, rank, action):
+    for row, key in _keys(job, rank, action, holders):
         opposite = Messages.SEND + Messages.RECV - int(messages.direction[row])
         other[:, row] = posted.get((key, opposite), (NONE, NONE))
     return other[0], other[1]
@@ -79,7 +82,8 @@ def produced(job: Job) -> dict[int, Times]:
 
     UNKNOWN where the input is local or nobody recorded its making, and in pipelines whose ranks cannot be compared.
     """
-    place = job.plan.place_of()
+    holders = _Holders(job)
+    place = holders.place
     tied = [job.clock.ties(r for ranks in p for r in ranks if r in job.timelines) for p in job.plan.pipelines]
     ended: dict[tuple[int, int, Action], int] = {}
     for rank, timeline in job.timelines.items():
@@ -88,7 +92,7 @@ def produced(job: Job) -> dict[int, Times]:
     result = {rank: np.full(len(t.actions), UNKNOWN) for rank, t in job.timelines.items()}
     for rank, timeline in job.timelines.items():
         if rank in place and tied[place[rank][0]]:
-            elsewhere = _peers(job, rank, place[rank], Messages.RECV) >= 0
+            elsewhere = _peers(job, rank, holders, Messages.RECV) >= 0
             for row, (pipeline, step, action) in _positions(timeline, place[rank]):
                 if elsewhere[row]:
                     source = action._replace(stage=action.stage + (-1 if action.kind == Kind.F else 1))
@@ -101,7 +105,8 @@ def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
 
     Of a backward in two halves, the first that ran makes the output.
     """
-    place, forward, second_half = job.plan.place_of(), Kind.F, Kind.W
+    holders, forward, second_half = _Holders(job), Kind.F, Kind.W
+    place = holders.place
     rows: dict[int, dict[tuple[int, int, Action], int]] = {rank: {} for rank in job.timelines}
     for rank, timeline in job.timelines.items():
         for row, key in _positions(timeline, place.get(rank)):
@@ -111,7 +116,7 @@ def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
     for rank, timeline in job.timelines.items():
         maker = np.full(len(timeline.actions), NONE), np.full(len(timeline.actions), NONE)
         if rank in place:
-            peers = _peers(job, rank, place[rank], Messages.RECV)
+            peers = _peers(job, rank, holders, Messages.RECV)
             for row, (pipeline, step, action) in _positions(timeline, place[rank]):
                 source = action._replace(stage=action.stage + (-1 if action.kind == forward else 1))
                 there = rows.get(int(peers[row]), {}).get((pipeline, step, source), NONE)
@@ -129,10 +134,10 @@ def _positions(timeline: RankTimeline, place: tuple[int, int] | None) -> Iterato
             yield row, (place[0], step, action)
 
 
-def _keys(job: Job, rank: int, action: Ints) -> Iterator[tuple[int, Key]]:
+def _keys(job: Job, rank: int, action: Ints, holders: _Holders) -> Iterator[tuple[int, Key]]:
     """(row, key) of every message of a rank whose action is known."""
     timeline = job.timelines[rank]
-    place = job.plan.place_of().get(rank)
+    place = holders.place.get(rank)
     if place is None:
         return
     lane = job.plan.pipelines[place[0]][place[1]].index(rank)
@@ -156,15 +161,14 @@ def _consumer(producer: Action) -> Action:
     return producer._replace(stage=producer.stage + (1 if producer.kind == Kind.F else -1))
 
 
-def _ends(job: Job, rank: int) -> Ints:
+def _ends(job: Job, rank: int, holders: _Holders) -> Ints:
     """For each message of a rank the row of the action at this end, or NONE."""
     timeline = job.timelines[rank]
     result = _labelled(timeline)
-    place = job.plan.place_of().get(rank)
-    if place is None or np.any(result >= 0):
+    if rank not in holders.place or np.any(result >= 0):
         return result
     for direction in (Messages.RECV, Messages.SEND):
-        for message_rows, action_rows in _matched(job, rank, place, direction):
+        for message_rows, action_rows in _matched(job, rank, holders, direction):
             result[message_rows] = action_rows
     return result if _plausible(timeline, result) else np.full(len(result), NONE)
 
@@ -184,10 +188,10 @@ def _labelled(timeline: RankTimeline) -> Ints:
     return np.array(found, np.int64)
 
 
-def _matched(job: Job, rank: int, place: tuple[int, int], direction: int) -> Iterator[tuple[Ints, Ints]]:
+def _matched(job: Job, rank: int, holders: _Holders, direction: int) -> Iterator[tuple[Ints, Ints]]:
     """Runs of messages and the actions they belong to, by step and peer; runs of unequal length match nothing."""
     timeline = job.timelines[rank]
-    peer_of = _peers(job, rank, place, direction)
+    peer_of = _peers(job, rank, holders, direction)
     messages, actions = timeline.messages, timeline.actions
     for step in range(len(timeline.steps)):
         mine = np.flatnonzero((messages.step == step) & (messages.direction == direction))
@@ -199,11 +203,11 @@ def _matched(job: Job, rank: int, place: tuple[int, int], direction: int) -> Ite
                 yield message_rows, action_rows
 
 
-def _peers(job: Job, rank: int, place: tuple[int, int], direction: int) -> Ints:
+def _peers(job: Job, rank: int, holders: _Holders, direction: int) -> Ints:
     """For each action the rank on the other end of its input (RECV) or output (SEND), or NONE where that is local."""
+    place, actions = holders.place[rank], job.timelines[rank].actions
     pipeline = job.plan.pipelines[place[0]]
     lane = pipeline[place[1]].index(rank)
-    holders, actions = _Holders(job), job.timelines[rank].actions
     result = np.full(len(actions), NONE)
     for row, (stage, kind, i) in enumerate(
         zip(actions.stage.tolist(), actions.kind.tolist(), actions.microbatch.tolist(), strict=True)
@@ -217,9 +221,13 @@ def _peers(job: Job, rank: int, place: tuple[int, int], direction: int) -> Ints:
 
 
 class _Holders:
-    """Which position runs a stage; where pipelines run both ways two hold it, and the micro-batch decides."""
+    """Which position runs a stage; where pipelines run both ways two hold it, and the micro-batch decides.
+
+    `place` are pipeline and position of every rank that has one. Made once for all ranks, whose number it grows with.
+    """
 
     def __init__(self, job: Job) -> None:
+        self.place = job.plan.place_of()
         self.positions: dict[int, list[int]] = {}
         for position, stages in sorted(job.placement.items()):
             for stage in stages:

@@ -40,7 +40,7 @@ class Study:
     theory: Theory
     findings: tuple[Finding, ...]
 
-    @property
+    @cached_property
     def used(self) -> list[int]:
         """Numbers of the used steps."""
         return [use.number for use in self.uses if use.used]
