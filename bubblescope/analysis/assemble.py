@@ -221,8 +221,10 @@ def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Opti
 
 def _bounds(found: Study) -> tuple[float, float]:
     """What the clocks leave open of the measured bubble: means over the steps, as the bubble itself is."""
-    of_step = [[p.bounds for p in found.whole if p.step == n] for n in found.used]
-    means = [tuple(fmean(side) for side in zip(*bounds, strict=True)) for bounds in of_step if bounds]
+    of_step: dict[int, list[tuple[float, float]]] = {number: [] for number in found.used}
+    for step in found.whole:
+        of_step[step.step].append(step.bounds)
+    means = [tuple(fmean(side) for side in zip(*bounds, strict=True)) for bounds in of_step.values() if bounds]
     lower, upper = (fmean(side) for side in zip(*means, strict=True))
     return lower, upper
 

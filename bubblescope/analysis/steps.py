@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -164,12 +164,13 @@ def choose(steps: Mapping[int, Mapping[int, RankStep]], wanted: StepRange, m: in
         for n in numbers
     }
     asked = [n for n in numbers if not lacking[n] and n in wanted]
-    used = asked[1:] if wanted == StepRange() and len(asked) > 2 else asked
-    return [StepUse(n, not lacking[n], n in used, _why(n, lacking[n], asked, used), lacking[n]) for n in numbers]
+    taken = set(asked)
+    used = taken - {asked[0]} if wanted == StepRange() and len(asked) > 2 else taken
+    return [StepUse(n, not lacking[n], n in used, _why(n, lacking[n], taken, used), lacking[n]) for n in numbers]
 
 
 def _why(
-    number: int, lacking: Sequence[int], asked: Sequence[int], used: Sequence[int]
+    number: int, lacking: Sequence[int], asked: Collection[int], used: Collection[int]
 ) -> Literal["incomplete", "first", "not-asked"] | None:
     """Why means do not take a step, None where they do."""
     if lacking:

@@ -67,7 +67,8 @@ def render(value: Report | WhatIf | Info) -> bytes:
 
 
 def _harmless(data: bytes) -> bytes:
-    """The same JSON with escapes for characters that command a terminal: JSON asks for them only below a blank."""
+    """The same JSON with escapes for what commands a terminal or a CI system: JSON asks for them only below a blank."""
+    data = data.replace(b"##[", b"##\\u005b")
     if data.isascii() and b"\x7f" not in data:
         return data
     return _ODD.sub(lambda found: _escaped(found[0]), data.decode()).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -120,11 +121,18 @@ def owes(report: Report) -> str:
 
 # What an attacker, or a careless kernel author, can put into a name: terminal commands (Cc),
 # letters that reverse or hide text (Cf), halves of letters (Cs), and line ends (Zl, Zp).
+# `::error file=a::text` at the beginning of a line, where a word may come to stand, and `##[error]text` anywhere
+# (actions/runner, src/Runner.Common/ActionCommand.cs).
+_COMMAND = re.compile(r"(?<!\S)(?=::[a-zA-Z-]+[^:]*::)|(?<=##)(?=\[)")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def visible(text: str) -> str:
-    """The text with every character that acts instead of showing written as its escape."""
+    """The text with every character that acts instead of showing written as its escape.
+
+    A backslash before what a CI system would take for a command of its own makes it text.
+    """
+    text = _COMMAND.sub(r"\\", text)
     if text.isprintable():
         return text
     return "".join(_escape(char) if unicodedata.category(char) in _HIDDEN else char for char in text)
