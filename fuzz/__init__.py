@@ -1,0 +1,1 @@
+"""Fuzz targets for what reads traces; CONTRIBUTING.md says how to run them."""

@@ -12,6 +12,7 @@ It needs atheris (`pip install atheris`), which nothing else here does.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import tempfile
@@ -46,7 +47,7 @@ def read(path: Path) -> None:
 
 
 def read_json(path: Path) -> None:
-    """The same for what is surely meant to be JSON, whatever it looks like; in small windows, so that there are many."""
+    """The same for what is surely meant to be JSON, whatever it looks like; in windows so small that there are many."""
     chrome.read(path, window=4096).self_check()
     read(path)
 
@@ -72,10 +73,8 @@ def target(how: Callable[[Path], None], path: Path) -> Callable[[bytes], None]:
 
     def one(data: bytes) -> None:
         path.write_bytes(data)
-        try:
+        with contextlib.suppress(BubblescopeError):
             how(path)
-        except BubblescopeError:
-            pass
 
     return one
 

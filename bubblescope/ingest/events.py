@@ -11,6 +11,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
@@ -118,9 +119,9 @@ def _decode_each(text: memoryview) -> Window:
     """What is usable of each event; raises `msgspec.DecodeError` only if `text` is no JSON list."""
     events, mended, dropped = [], Counter[str](), []
     first: int | None = None
-    each = _EACH.decode(text)
+    each = [bytes(raw) for raw in _EACH.decode(text)]  # none of them holds on to the text
     whole, at = bytes(text), 0
-    for raw in map(bytes, each):
+    for raw in each:
         at = whole.index(raw, at)
         event = _decode_one(raw, mended)
         first = at if first is None and mended else first
@@ -133,19 +134,23 @@ def _decode_each(text: memoryview) -> Window:
 
 
 def _decode_one(raw: bytes, mended: Counter[str]) -> ExactEvent | None:
-    try:
+    with suppress(msgspec.DecodeError):
         return _ONE.decode(raw)
-    except msgspec.ValidationError:
-        loose, kinds = _ANY.decode(raw), {TYPES: 1}
-    except msgspec.DecodeError:
-        found = mend(raw)
-        if found is None:
-            return None
-        loose, kinds = _ANY.decode(found.text), found.kinds
+    loose, kinds = _loosely(raw)
     if not isinstance(loose, dict):
         return None
     mended.update(kinds)
     return _coerce_event(loose)
+
+
+def _loosely(raw: bytes) -> tuple[Any, Mapping[str, int]]:
+    """Any value that the text may be read as, mended where it must be, and what was mended; None if it cannot be."""
+    with suppress(msgspec.DecodeError):
+        return _ANY.decode(raw), {TYPES: 1}
+    found = mend(raw)
+    with suppress(msgspec.DecodeError):
+        return (None, {}) if found is None else (_ANY.decode(found.text), found.kinds)
+    return None, {}
 
 
 def _coerce_event(loose: dict[str, Any]) -> ExactEvent:

@@ -1,4 +1,4 @@
-"""The program run in this process on files that may hold anything, with its exit code, its output and a limit of time."""
+"""The program run in this process on files that may hold anything: exit code, output, and a limit of time."""
 
 from __future__ import annotations
 

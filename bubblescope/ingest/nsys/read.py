@@ -60,7 +60,7 @@ def read(path: str | Path, *, progress: Progress | None = None) -> Iterator[Rank
         progress: Called with the bytes of the file consumed so far.
 
     Raises:
-        InputError: The file cannot be read or is damaged, or nothing in it ran on a GPU.
+        InputError: The file cannot be read or is damaged, or nothing in it ran on a GPU, or more than on any host.
     """
     recording = _recorded(Path(path), progress)
     found = owners(recording.work)

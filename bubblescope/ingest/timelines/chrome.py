@@ -93,7 +93,7 @@ def _each(text: memoryview, collected: _Collector) -> list[Any]:
     except msgspec.ValidationError:
         pass
     events = []
-    for raw in _EACH.decode(text):
+    for raw in [bytes(each) for each in _EACH.decode(text)]:  # none of them holds on to the text
         try:
             events.append(_ONE.decode(raw))
         except msgspec.DecodeError:
