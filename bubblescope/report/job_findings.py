@@ -156,8 +156,8 @@ OF_JOBS = (
         severity="info",
         summary="messages whose other half was not found",
         meaning=(
-            "sends or receives, of all steps, whose other half should be in the traces and is not; those that do not say "
-            "which they are not counted"
+            "sends or receives, of all steps, whose other half should be in the traces and is not; those that do not "
+            "say which they are not counted"
         ),
         effect="Their waiting and transfer cannot be told apart, and their share goes from p2p to host and residual.",
         remedy="A few are ordinary. With many, see whether the layout is right, and all ranks of one run.",
