@@ -33,6 +33,7 @@ BELOW = {
     "engine": {"mapping", "reduction", "ingest", "schedules", "model"},
     "inventory": {"engine", "mapping", "reduction", "analysis", "ingest", "reconstruct", "model"},
     "cli": {"emit", "engine", "inventory", "report", "schedules", "model"},
+    "__main__": {"cli"},
     "errors": set(),
     "atomic": set(),
     "_version": set(),
@@ -99,12 +100,12 @@ def test_the_parts_are_known():
 
 
 def test_the_table_points_one_way():
-    """No part may import, directly or through others, what imports it; nothing imports the command line."""
+    """No part may import, directly or through others, what imports it; only its own entrance imports the command."""
     reach = BELOW
     for _ in BELOW:
         reach = {part: below.union(*(reach[other] for other in below)) for part, below in reach.items()}
     assert not [part for part, below in reach.items() if part in below]
-    assert not [part for part, below in reach.items() if "cli" in below]
+    assert [part for part, below in reach.items() if "cli" in below] == ["__main__"]
 
 
 @each_module
