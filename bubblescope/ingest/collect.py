@@ -27,7 +27,6 @@ _NO_ARGUMENTS = Arguments()
 _MOST_FRAMES = 100_000  # names remembered: a program has fewer functions, and a damaged file does not fill the memory
 _WHOLE = (Kind.DROP, Kind.FRAME)  # of these no halves are kept
 _KINETO = (Kind.OP, Kind.ANNOTATION, Kind.LAUNCH, Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
-_RESTING = frozenset("BEM")  # phases, other than of whole events, that tell something
 
 
 class _Wanted(dict[str, bool]):
@@ -67,13 +66,13 @@ class Collector:
 
     def add(self, window: Window) -> None:
         """Keep the events of a window; raises `InexactError`, having kept none, if it must be decoded exactly."""
-        blocks = self._whole(window.events)
-        halves, names = self._rest(window.events)
+        blocks = self._whole(window.whole)
+        halves, names = self._rest(window.rest)
         micros: Micros = from_decimals if window.exact else from_numbers
         start, end = _times(list(chain.from_iterable(blocks)), micros)
         half_times = micros([event.ts for event in halves])
 
-        self.events += len(window.events) + len(window.dropped)
+        self.events += window.count + len(window.dropped)
         self.kineto = self.kineto or any(blocks[:4]) or any(self._kinds[half.cat] in _KINETO for half in halves)
         adders = (
             self._add_ops,
@@ -113,19 +112,17 @@ class Collector:
         bins[Kind.MEMCPY] = bins[Kind.MEMSET] = bins[Kind.KERNEL]
         kinds, of = self._kinds, dict[str, list[Event]]()  # a dict of its own is looked up at half the cost of `kinds`
         for event in events:
-            if event.ph == "X":
-                category = event.cat
-                if category not in of:
-                    of[category] = bins[kinds[category]]
-                of[category].append(event)
+            category = event.cat
+            if category not in of:
+                of[category] = bins[kinds[category]]
+            of[category].append(event)
         wanted = self._wanted  # there may be more frames than of everything else
         bins[Kind.FRAME] = [event for event in bins[Kind.FRAME] if wanted[event.name]]
         return [bins[kind] for kind in (Kind.OP, Kind.ANNOTATION, Kind.LAUNCH, Kind.KERNEL, Kind.OTHER, Kind.FRAME)]
 
-    def _rest(self, events: list[Event]) -> tuple[list[Event], list[Event]]:
+    def _rest(self, rest: list[Any]) -> tuple[list[Any], list[Any]]:
         """Halves of events, in the order of the file, which decides between equal times; and names of threads."""
         kinds = self._kinds
-        rest = [event for event in events if event.ph in _RESTING]
         halves = [event for event in rest if event.ph != "M" and kinds[event.cat] not in _WHOLE]
         return halves, [event for event in rest if event.ph == "M" and kinds[event.cat] == Kind.OTHER]
 
@@ -175,7 +172,7 @@ class Collector:
             comm=self.comms.numbers(args),
         )
 
-    def _add_halves(self, block: list[Event], times: Times) -> None:
+    def _add_halves(self, block: list[Any], times: Times) -> None:
         if not block:
             return
         args = [event.args or _NO_ARGUMENTS for event in block]

@@ -1,8 +1,8 @@
 """One event of a trace, and three ways to decode a window of them: fast, exact, lenient.
 
-The fast way is typed and takes times as numbers. Where a time is text, or would lose digits as a
-double, the exact way takes decimals. Where any field has another type than it should, the
-lenient way takes what is usable of each event by itself, and tells what it mended and left out.
+The fast way is typed, takes times as numbers, and of phases that tell nothing of work decodes nothing at all. Where a
+time is text, or would lose digits as a double, the exact way takes decimals. Where any field has another type than it
+should, the lenient way takes what is usable of each event by itself, and tells what it mended and left out.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Union
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
 
 from bubblescope.ingest.mending import mend
 
-__all__ = ["Arguments", "Event", "ExactEvent", "Window", "decode_exact", "decode_fast"]
+__all__ = ["Arguments", "Event", "ExactEvent", "Phased", "Window", "decode_exact", "decode_fast"]
 
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
@@ -50,9 +50,8 @@ class Arguments(Struct, gc=False):
 
 
 class Event(Struct, gc=False):
-    """An event; `ts` and `dur` in microseconds."""
+    """An event without its phase; `ts` and `dur` in microseconds."""
 
-    ph: str = ""
     cat: str = ""
     name: str = ""
     pid: int | str = ""
@@ -62,7 +61,37 @@ class Event(Struct, gc=False):
     args: Arguments | None = None
 
 
-class ExactEvent(Event, gc=False):
+class Phased(Event, gc=False):
+    """An event of any phase."""
+
+    ph: str = ""
+
+
+class Whole(Event, gc=False, tag_field="ph", tag="X"):
+    """An event that tells its start and its length."""
+
+    ph: ClassVar[str] = "X"
+
+
+class Begin(Event, gc=False, tag_field="ph", tag="B"):
+    """The begin of one."""
+
+    ph: ClassVar[str] = "B"
+
+
+class End(Event, gc=False, tag_field="ph", tag="E"):
+    """The end of one."""
+
+    ph: ClassVar[str] = "E"
+
+
+class Named(Event, gc=False, tag_field="ph", tag="M"):
+    """Metadata: what a process or thread is called."""
+
+    ph: ClassVar[str] = "M"
+
+
+class ExactEvent(Phased, gc=False):
     """An event whose times keep all of their digits."""
 
     ts: Decimal = Decimal("NaN")  # type: ignore[assignment]
@@ -71,13 +100,16 @@ class ExactEvent(Event, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Events decoded together; `exact` tells how their times are held.
+    """Events decoded together: those that are `whole`, and begins, ends and metadata in the order of the file.
 
-    `mended` counts what was mended, by kind, and `first` is where the first of that stands in the text, or the event
-    that holds it; `dropped` are the begin and length of what is no event, in the text.
+    `count` is that of all, with those of phases that tell nothing; `exact` tells how times are held. `mended` counts
+    what was mended, by kind, and `first` is where the first of that stands in the text, or the event that holds it;
+    `dropped` are the begin and length of what is no event, in the text.
     """
 
-    events: list[Any]
+    whole: list[Any]
+    rest: list[Any]
+    count: int
     exact: bool = False
     mended: Mapping[str, int] = dataclasses.field(default_factory=dict)
     first: int = 0
@@ -87,7 +119,13 @@ class Window:
 TEXTS = "times that are written as texts"
 TYPES = "events with values of another type than they should have"
 
-_FAST = msgspec.json.Decoder(list[Event])
+_RESTING = (Begin, End, Named)
+_PASSED = [  # all others that the format has: instants, flows, counters, samples, objects, marks
+    msgspec.defstruct(f"Passed{number}", (), gc=False, tag_field="ph", tag=phase)
+    for number, phase in enumerate("iIstfCbneSTpFPNODVvRc()")
+]
+_FAST = msgspec.json.Decoder(list[Union[Whole, *_RESTING, *_PASSED]])  # type: ignore[valid-type]
+_PLAIN = msgspec.json.Decoder(list[Phased])
 _EXACT = msgspec.json.Decoder(list[ExactEvent])
 _EACH = msgspec.json.Decoder(list[Raw])
 _ONE = msgspec.json.Decoder(ExactEvent)
@@ -98,11 +136,30 @@ _TEXT_TIMES = (re.compile(rb'"ts"\s*:\s*"'), re.compile(rb'"dur"\s*:\s*"'))
 def decode_fast(text: memoryview) -> Window:
     """The events of a list; raises `msgspec.DecodeError` only if `text` is no JSON list."""
     try:
-        return Window(_FAST.decode(text))
+        events = _FAST.decode(text)
     except msgspec.ValidationError:
-        return decode_exact(text)
+        return _decode_plain(text)
     except msgspec.DecodeError:  # no JSON, which the lenient way finds out too; or a text that is no UTF-8
         return _decode_each(text)
+    whole = [event for event in events if type(event) is Whole]
+    if len(whole) == len(events):
+        return Window(whole, [], len(events))
+    return Window(whole, [event for event in events if type(event) in _RESTING], len(events))
+
+
+def _decode_plain(text: memoryview) -> Window:
+    """The same where an event has no phase, or one that nobody knows."""
+    try:
+        events = _PLAIN.decode(text)
+    except msgspec.ValidationError:
+        return decode_exact(text)
+    return _window(events)
+
+
+def _window(events: Sequence[Phased], **more: Any) -> Window:
+    """A window of events that hold their phase."""
+    whole = [event for event in events if event.ph == "X"]
+    return Window(whole, [event for event in events if event.ph in ("B", "E", "M")], len(events), **more)
 
 
 def decode_exact(text: memoryview) -> Window:
@@ -112,7 +169,7 @@ def decode_exact(text: memoryview) -> Window:
     except msgspec.DecodeError:
         return _decode_each(text)
     texts = [found.start() for pattern in _TEXT_TIMES for found in pattern.finditer(text)]
-    return Window(events, exact=True, mended={TEXTS: len(texts)} if texts else {}, first=min(texts, default=0))
+    return _window(events, exact=True, mended={TEXTS: len(texts)} if texts else {}, first=min(texts, default=0))
 
 
 def _decode_each(text: memoryview) -> Window:
@@ -130,7 +187,7 @@ def _decode_each(text: memoryview) -> Window:
         else:
             events.append(event)
         at += len(raw)
-    return Window(events, exact=True, mended=mended, first=first or 0, dropped=dropped)
+    return _window(events, exact=True, mended=mended, first=first or 0, dropped=dropped)
 
 
 def _decode_one(raw: bytes, mended: Counter[str]) -> ExactEvent | None:

@@ -145,6 +145,14 @@ def test_unknown_categories_of_kineto_are_dropped(save):
     assert len(read(save(kineto(event("cpu_op"), event("new_thing")))).annotations) == 0
 
 
+@pytest.mark.parametrize("odd", [{"ph": "?"}, {"ph": "s", "ts": []}, {"ph": "X", "cat": "kernel", "dur": "4"}, {}])
+def test_phases_that_tell_nothing(save, odd):
+    """An event of an unknown phase, of none or of one that is passed over counts, and those around it are kept."""
+    around = event("cpu_op"), {"ph": "i", "s": "t"}, {"ph": "B", "cat": "cpu_op", "ts": 7, "name": "y"}
+    trace = read(save(kineto(*around, odd, {"ph": "E", "ts": 9, "cat": "cpu_op", "name": "y"})))
+    assert (names(trace, trace.ops), trace.source.events) == (["x", "y"], 5)
+
+
 def test_halves(save):
     """Beginnings and ends pair by thread, whatever their order, and arguments may stand on either."""
     halves = [
