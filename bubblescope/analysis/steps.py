@@ -155,7 +155,8 @@ def choose(steps: Mapping[int, Mapping[int, RankStep]], wanted: StepRange, m: in
     Means take the complete steps; the first is left out where at least two others remain, unless
     the user chose the steps. Raises UsageError where the user chose none that is there.
     """
-    usual = {rank: None if m is None else _usual_count(mine.values(), m) for rank, mine in steps.items()}
+    trained = any(_has_backwards(step) for mine in steps.values() for step in mine.values())
+    usual = {rank: None if m is None else _usual_count(mine.values(), m, trained) for rank, mine in steps.items()}
     numbers = sorted({number for mine in steps.values() for number in mine})
     if numbers and not any(n in wanted for n in numbers):
         raise UsageError(f"--steps selects none of the steps in the traces, which are {numbers[0]} to {numbers[-1]}")
@@ -180,11 +181,34 @@ def _why(
     return None if number in used else "first"
 
 
-def _usual_count(steps: Iterable[RankStep], m: int) -> int:
-    """How many actions a whole step of a rank has: the most common count among steps with all forwards."""
-    counts = Counter(len(step.rows) for step in steps if _has_all_forwards(step, m))
-    return max(counts, key=lambda n: (counts[n], n), default=-1)
+def _usual_count(steps: Iterable[RankStep], m: int, trained: bool) -> int:
+    """How many actions a whole step of a rank has: the most common count among steps with all forwards.
+
+    What comes once only may be cut off: then a backward of each forward must be there, in a job that has backwards.
+    """
+    able = [step for step in steps if len(_forwarded(step)) == m]
+    counts = Counter(len(step.rows) for step in able)
+    usual = max(counts, key=lambda n: (counts[n], n), default=-1)
+    if trained and counts[usual] == 1:
+        return max((len(step.rows) for step in able if _is_backed(step)), default=-1)
+    return usual
 
 
-def _has_all_forwards(step: RankStep, m: int) -> bool:
-    return len(_forwarded(step)) == m
+def _has_backwards(step: RankStep) -> bool:
+    return bool(np.any(step.actions.kind != Kind.F))
+
+
+def _is_backed(step: RankStep) -> bool:
+    """Whether there is a backward for each forward; of a split one, as far as the stage has its halves at all."""
+    found: dict[int, dict[int, set[tuple[int, int]]]] = {}
+    a = step.actions
+    columns = zip(*(ids.tolist() for ids in (a.stage, a.kind, a.microbatch, a.slice)), strict=True)
+    for stage, kind, i, part in columns:
+        found.setdefault(stage, {}).setdefault(kind, set()).add((i, part))
+    return all(_backs(of_kind) for of_kind in found.values())
+
+
+def _backs(of_kind: Mapping[int, set[tuple[int, int]]]) -> bool:
+    forwards, whole = of_kind.get(Kind.F, set()), of_kind.get(Kind.B, set())
+    halves = [of_kind[kind] for kind in (Kind.I, Kind.W) if kind in of_kind]
+    return all(forwards <= whole | half for half in halves or [set()])

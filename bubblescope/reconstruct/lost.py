@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from bubblescope.model.columns import Bools, Times
+from bubblescope.model.columns import Bools, Times, distinct
 from bubblescope.model.recorders import recorder
 from bubblescope.model.trace import Finding, Launches, RankTrace
 from bubblescope.reconstruct.units import matching
 
-__all__ = ["cut_off", "lost"]
+__all__ = ["cut_off", "lost", "unfinished"]
 
 FORGIVEN = 0.005
 """Share of the launches or kernels that may be alone."""
@@ -44,6 +44,32 @@ def lost(trace: RankTrace) -> tuple[Finding, ...]:
         f"{recorder(trace.source).both_sides}"
     )
     return (Finding("lost-kernels", "warning", message, trace.source.path),)
+
+
+def unfinished(trace: RankTrace, *, several: bool) -> Times:
+    """Host moments of work that the recording, or a file that is cut off, may not hold to its end, sorted.
+
+    Where there are not `several` steps, the only one of a whole file has nothing to be measured by, and counts.
+    """
+    written = _last_written(trace)
+    if not len(written):
+        return cut_off(trace) if several else written
+    behind = cut_off(trace) if trace.on_gpu else trace.launches.start  # GPUs may come last in a file
+    return distinct(np.concatenate((written, behind)))
+
+
+def _last_written(trace: RankTrace) -> Times:
+    """Host moments at which a file that is cut off tells of work last, sorted; none of a file that is whole.
+
+    What runs there may have gone on behind the cut: events are written in the order of their beginnings, host and GPU
+    mixed, or the calls that launch kernels behind all others.
+    """
+    if not any(finding.code == "truncated" for finding in trace.findings):
+        return np.empty(0, np.int64)
+    of_host = [block.start.max() for block in (trace.ops, trace.annotations, trace.frames) if len(block)]
+    launched = [trace.launches.start.max()] if len(trace.launches) else []
+    last = [max(of_host + launched)] if of_host or launched else []
+    return distinct(np.array(last + launched, np.int64))
 
 
 def cut_off(trace: RankTrace) -> Times:

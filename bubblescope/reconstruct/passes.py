@@ -18,7 +18,7 @@ from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.layers import layer_work
-from bubblescope.reconstruct.lost import cut_off, lost
+from bubblescope.reconstruct.lost import lost, unfinished
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import rings, with_purposes
 from bubblescope.reconstruct.ranges import owners
@@ -63,7 +63,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     step = steps.rows_at(marks, ranges.start)
     whole = _one_step(trace, marks, how)
     numbered = actions.number(ranges, step)
-    ran = actions.finished(ranges, step, cut_off(trace)) if len(marks) > 1 else step  # a single one has no measure
+    ran = actions.finished(ranges, step, unfinished(trace, several=len(marks) > 1))
     own = shared.take(shared.serving(IN_STAGE))
     done, owned, asked, place = actions.build(numbered, ran, work.take(~optimizer), shared.units)
     collectives = messages.collectives(shared, steps.rows_of(marks, shared.units), asked)

@@ -57,6 +57,17 @@ def test_a_step_that_lacks_backwards_is_incomplete():
     assert used(*both(3, [(1, 2, "1B0"), (1, 2, "1B1")])) == ([0, 1], [0, 1])
 
 
+def test_the_only_step_lacks_backwards_that_are_not_there():
+    """A rank that recorded one step has no other to be measured by; its forwards say how many there should be."""
+    assert used(*both(1, [(1, 0, "1B1")])) == ([], [])
+    assert used(*both(1, [(1, 0, "1B0"), (1, 0, "1B1")])) == ([], [])
+
+
+def test_a_run_of_forwards_alone_lacks_no_backwards():
+    """One step of them is complete."""
+    assert used(*both(1, [(r, 0, f"{r}B{i}") for r in (0, 1) for i in (0, 1)])) == ([0], [0])
+
+
 def test_counts_that_tie_take_the_larger():
     """Of two steps with all forwards the one with more actions is the whole one."""
     assert used(*both(2, [(0, 1, "0B1")])) == ([0], [0])

@@ -1,0 +1,41 @@
+"""A rank whose file is cut off anywhere: its complete steps have the bubble that they have in the whole file."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from bubblescope.emit import Job, write
+from bubblescope.engine import analyze
+
+PLACES = 12
+RUNS = (
+    Job(schedule="1f1b", p=2, m=4, steps=3, kernels=3),
+    Job(schedule="1f1b", p=2, m=4, steps=1, kernels=3),
+    Job(schedule="gpipe", p=2, m=3, steps=2, kernels=3),
+    Job(schedule="zb-h1", p=2, m=4, steps=2, kernels=3),
+    Job(schedule="1f1b", p=2, m=4, steps=3, kernels=3, backend="cpu", labels="none"),
+)
+
+
+def bubbles(folder):
+    """The bubble of each complete step that has one, by number."""
+    steps = analyze([str(folder)]).report.steps
+    return {step.step: step.bubble for step in steps if step.complete and step.bubble is not None}
+
+
+@pytest.mark.parametrize("job", RUNS, ids=lambda job: f"{job.backend} {job.schedule} {job.steps}")
+def test_complete_steps_are_those_of_the_whole_file(tmp_path, job):
+    """None that lost anything passes for complete, and those long before the cut stay so."""
+    write(job, tmp_path)
+    whole, path = bubbles(tmp_path), tmp_path / "rank1_trace.json.gz"
+    text = gzip.decompress(path.read_bytes())
+    seen = []
+    for number in range(PLACES):
+        path.write_bytes(gzip.compress(text[: len(text) * (3 * PLACES + 7 * number) // (10 * PLACES)]))
+        found = bubbles(tmp_path)
+        assert found == {step: whole[step] for step in found}
+        seen.append(len(found))
+    assert seen == sorted(seen)
+    assert job.steps == 1 or seen[-1] == job.steps - 1
