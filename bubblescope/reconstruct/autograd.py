@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Bools, Columns, Ints, Times, column, distinct
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column, distinct, pairs
 from bubblescope.model.spans import Spans, union_by_owner
 from bubblescope.model.trace import Ops, RankTrace
 from bubblescope.reconstruct.ranges import NONE, owners
@@ -96,10 +96,10 @@ def forwards_of(trace: RankTrace, start: Times, end: Times, is_forward: Bools) -
     source = owners(start, end, backward.start)[linked]
     target = owners(start, end, forward.start)[partner[linked]]
     good = (source >= 0) & (target >= 0) & ~is_forward[source] & is_forward[target]
-    pairs, count = np.unique(np.stack((source[good], target[good])), axis=1, return_counts=True)
+    found = pairs(source[good], target[good])
     result = np.where(is_forward, np.arange(len(start)), NONE)
-    most = np.lexsort((count, pairs[0]))  # the last one written counts
-    result[pairs[0][most]] = pairs[1][most]
+    most = np.lexsort((found.count, found.first))  # the last one written counts
+    result[found.first[most]] = found.second[most]
     return result
 
 
@@ -186,7 +186,7 @@ def _shared(partner: Ints, segment: Ints) -> Bools:
     """Links to a node that calls of more than two forwards share: I and W of one forward come to it at two times."""
     linked = np.flatnonzero(partner >= 0)
     run = np.cumsum(np.diff(segment[linked], prepend=NONE) != 0)  # goes on while the links lead to one segment
-    times = np.unique(np.stack((partner[linked], run)), axis=1)[0]
+    times = pairs(partner[linked], run).first
     result = np.zeros(len(partner), bool)
     result[linked] = np.bincount(times)[partner[linked]] > 2 if len(times) else False
     return result
@@ -263,12 +263,12 @@ def _in_main_segment(call: Ints, segment: Ints) -> Bools:
     A node made once and shared by micro-batches (a weight that autocast keeps converted) links every
     call to the first forward; the segments between sends and receives tell such links apart.
     """
-    pairs, index, count = np.unique(np.stack((call, segment)), axis=1, return_inverse=True, return_counts=True)
-    best = np.lexsort((count, pairs[0]))
-    last = np.concatenate((pairs[0][best][1:] != pairs[0][best][:-1], [True]))
-    main = np.zeros(pairs.shape[1], bool)
+    found = pairs(call, segment)
+    best = np.lexsort((found.count, found.first))
+    last = np.concatenate((found.first[best][1:] != found.first[best][:-1], [True]))
+    main = np.zeros(len(best), bool)
     main[best[last]] = True
-    result: Bools = main[index.reshape(-1)]
+    result: Bools = main[found.index]
     return result
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from bubblescope.model.columns import Ints, Times, distinct
+from bubblescope.model.columns import Ints, Times, distinct, pairs
 from bubblescope.model.trace import Ops
 from bubblescope.reconstruct.ranges import NONE
 
@@ -76,7 +76,7 @@ def _halved(
             side[rows] = np.where(np.arange(len(rows)) < parted[text], 1, 2)
     known = np.flatnonzero((partner != NONE) & (call != NONE))
     known = known[which[partner[known]] != NONE]
-    pairs, index = np.unique(np.stack((call[known], which[partner[known]])), axis=1, return_inverse=True)
-    seen = np.zeros(pairs.shape[1], np.int64)
-    np.bitwise_or.at(seen, index.reshape(-1), side[partner[known]])
-    return {texts[i] for i in pairs[1][seen != 3].tolist()}
+    found = pairs(call[known], which[partner[known]])
+    seen = np.zeros(len(found.first), np.int64)
+    np.bitwise_or.at(seen, found.index, side[partner[known]])
+    return {texts[i] for i in found.second[seen != 3].tolist()}

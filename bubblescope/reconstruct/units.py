@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bubblescope.model.columns import Bools, Columns, Ints, Times, column
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column, distinct
 from bubblescope.model.trace import Annotations, Ops, RankTrace
 
 __all__ = ["NO_HOST", "Units", "gather", "launched", "matching", "outermost"]
@@ -129,13 +129,11 @@ def _on_host(rows: Ops | Annotations, comm: Ints) -> Units:
 
 def outermost(ops: Ops) -> Bools:
     """Which operators lie in no other operator of their thread."""
-    order = np.lexsort((-ops.end, ops.start, ops.thread))
-    thread, start, end = ops.thread[order], ops.start[order], ops.end[order]
-    outer = np.ones(len(ops), bool)
-    for part in np.split(np.arange(len(ops)), np.flatnonzero(np.diff(thread)) + 1):
-        if len(part) > 1:
-            reach = np.maximum.accumulate(end[part])
-            outer[part[1:]] = start[part[1:]] >= reach[:-1]
-    result = np.empty(len(ops), bool)
-    result[order] = outer
+    result = np.ones(len(ops), bool)
+    for number in distinct(ops.thread).tolist():
+        rows = np.flatnonzero(ops.thread == number)
+        if np.any(ops.start[rows[1:]] <= ops.start[rows[:-1]]):
+            rows = rows[np.lexsort((-ops.end[rows], ops.start[rows]))]
+        reach = np.maximum.accumulate(ops.end[rows])
+        result[rows[1:]] = ops.start[rows[1:]] >= reach[:-1]
     return result

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bubblescope.model.columns import Bools, Columns, Ints, Times, column
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column, pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,3 +112,16 @@ def test_blocks_cross_a_process_border():
     back = pickle.loads(pickle.dumps(ROWS))  # noqa: S301 - our own bytes
     assert cells(back) == cells(ROWS)
     assert back.kind.dtype == np.int8
+
+
+NUMBERS = st.integers(-3, 3)
+
+
+@given(rows=st.lists(st.tuples(NUMBERS, NUMBERS)))
+def test_different_pairs(rows):
+    """Each pair comes once, in order, with how many rows have it, and every row knows its pair."""
+    found = pairs(*np.array(rows, np.int64).reshape(-1, 2).T)
+    kinds = list(zip(found.first.tolist(), found.second.tolist(), strict=True))
+    assert kinds == sorted(set(rows))
+    assert found.count.tolist() == [rows.count(kind) for kind in kinds]
+    assert [kinds[i] for i in found.index] == rows
