@@ -90,7 +90,7 @@ traces = TraceAnalysis(trace_files=dict(enumerate(sys.argv[1:])))
 print(traces.get_temporal_breakdown(visualize=False))
 """
 HTA_RUNS = 2  # it takes ten times as long as all others together
-GROWTH = {10: 25, 60: 5, 400: 3, 2000: 1}
+GROWTH = {10: 25, 60: 15, 400: 5, 2000: 2}
 """Megabytes, and how often they are run: the least processor time counts, as all that disturbs adds to it."""
 
 

@@ -78,7 +78,7 @@ def write_traces(folder: Path, size: Size, told: dict[str, Any]) -> None:
 
 def write_job(folder: Path, megabytes: int, *, ranks: int = P, printed: bool = False) -> Written:
     """Write traces of about that size, of the first ranks; how many events are in all."""
-    m, kernels = (16, 500) if megabytes > 150 else (8, 200 if megabytes > 30 else 40)
+    m, kernels = (16, 500) if megabytes > 150 else (8, 200 if megabytes > 30 else 40 if megabytes else 2)
     paths, period = emitted(folder, Size(m, kernels, 1), {"labels": "pp"})
     for path in paths[ranks:]:
         path.unlink()
