@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bubblescope.ingest.mending import COMMAS, Mended, is_sound, mend
+from bubblescope.ingest.mending import COMMAS, DOUBTFUL, Mended, is_sound, mend
 from bubblescope.ingest.stream import Buffer, Place
 
 __all__ = ["LONGEST_EVENT", "Decode", "resume", "step"]
@@ -30,6 +30,9 @@ LONGEST_EVENT = 16 << 20
 _BRACKETS = "brackets that are missing"
 _CALM = 4  # sound events behind a damaged one, after which windows are worth a try again
 _MOST_TOGETHER = 1000
+_USUAL = 4 << 10  # bytes; most events are shorter
+_NEAR = 16 << 10  # bytes; about as far as one damaged event is worth a look
+_MARGIN = 128  # bytes; what follows the end of an event shows in less
 _TRIES = 6  # borders behind the beginning of an event: a damaged one may hold a list of objects
 _OVERLAP = 8 << 10  # bytes; what begins nearer to the end of a buffer may go on beyond it
 _SPACES = re.compile(rb"[ \t\r\n]*")
@@ -39,7 +42,7 @@ _ROOT = (
     rb"otherData|metadata|stackFrames|samples|controllerTraceDataKey|systemTraceEvents|powerTraceAsString"
 )
 _LIST_ENDS = rb"\](?:\s*\}\s*\Z|\s*\Z|\s*,\s*\"(?:" + _ROOT + rb")\"\s*:)"
-_END = re.compile(rb"\}(?=\s*+(?:,\s*+)?(?:\{\s*+\"[^\"\\]{1,64}\"\s*:|" + _LIST_ENDS + rb"|\Z))")
+_END = re.compile(rb"\}(?=\s*+(?:,\s*+)*+(?:\{\s*+\"[^\"\\]{1,64}\"\s*:|" + _LIST_ENDS + rb"|\Z))")
 _EVENT = (
     rb"(?=\{\s*\"(?:ph|(?:name|cat|pid|tid|ts|dur|id)\"\s*:[^{}]{0,2000}\"ph"
     rb"|args\"\s*:\s*\{[^{}]{0,2000}\}[^{}]{0,2000}\"ph)\"\s*:)"
@@ -68,25 +71,49 @@ def step(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
 def _one(buffer: Buffer) -> tuple[bool, tuple[int, bytes] | None, bool]:
     """Step over the event behind `start`: whether the list ended, place and sound text of it, whether that was so."""
     _separate(buffer)
-    _gather(buffer)
     at = buffer.start + 1
     if at < buffer.stop and buffer.data[at] in b"]}":
         _end_list(buffer)
         return True, None, True
+    found = _whole(buffer, at) or _mended(buffer)
+    if found is None:
+        return not _leave_out(buffer), None, False
+    length, mended = found
+    place = buffer.whereabouts + 1
+    buffer.repairs.mend(place, mended.kinds)
+    buffer.start += length
+    _to_comma(buffer)
+    return False, (place, mended.text), not mended.kinds
+
+
+def _whole(buffer: Buffer, at: int) -> tuple[int, Mended] | None:
+    """The length of the event at `at`, and its text, where its strings are beyond doubt, and with them its brackets.
+
+    That needs no look at what follows, which may be far from anything that could be told.
+    """
+    end = _balanced(buffer, at, min(at + _USUAL, buffer.stop))
+    if end is None:
+        return None
+    raw = bytes(buffer.data[at:end])
+    found = Mended(raw) if is_sound(raw) else _one_mended(raw)
+    if found is None or found.kinds.keys() & DOUBTFUL or not is_sound(found.text):
+        return None
+    return end - at, found
+
+
+def _mended(buffer: Buffer) -> tuple[int, Mended] | None:
+    """The same for any other event, whose end is told by what follows."""
+    _gather(buffer)
+    at = buffer.start + 1
     for end in _ends(buffer, at):
         raw = bytes(buffer.data[at:end])
-        sound = is_sound(raw)
-        mended = Mended(raw) if sound else _mended(raw)
-        if mended is not None and (sound or is_sound(mended.text)):
-            place = buffer.whereabouts + 1
-            buffer.repairs.mend(place, mended.kinds)
-            buffer.start = end - 1
-            _to_comma(buffer)
-            return False, (place, mended.text), sound
-    return not _leave_out(buffer), None, False
+        found = Mended(raw) if is_sound(raw) else _one_mended(raw)
+        if found is not None and is_sound(found.text):
+            return end - at, found
+    return None
 
 
-def _mended(raw: bytes) -> Mended | None:
+def _one_mended(raw: bytes) -> Mended | None:
     """One event; None where there are several, whose borders are lost: a string would swallow what is between them."""
     return None if len(_PHASE.findall(raw)) > 1 else mend(raw)
 
@@ -160,35 +187,56 @@ def _to_comma(buffer: Buffer) -> None:
 
 
 def _gather(buffer: Buffer) -> None:
-    """Read on until an end of the event shows, or it is too long to be one."""
-    while not buffer.ended and len(buffer) < LONGEST_EVENT and next(_borders(buffer, buffer.start + 1), None) is None:
+    """Read on until an end of the event at the next byte shows, or another event, or it is too long to be one."""
+    if buffer.data[buffer.start + 1 : buffer.start + 2] != b"{":
+        return
+    while not buffer.ended and len(buffer) < LONGEST_EVENT:
+        at, sure = buffer.start + 1, buffer.stop - _OVERLAP
+        another = _NEXT.search(buffer.data, at + 1, max(sure, 0))
+        if another is not None or next(_borders(buffer, at, buffer.stop), None) is not None:
+            return
         buffer.fill()
 
 
-def _borders(buffer: Buffer, at: int) -> Iterator[int]:
-    """Where the event at `at` may end, seen from what follows."""
-    found = (match.end() for match in _END.finditer(buffer.data, at, buffer.stop))
-    return islice((end for end in found if buffer.ended or end < buffer.stop - _OVERLAP), _TRIES)
+def _borders(buffer: Buffer, at: int, far: int) -> Iterator[int]:
+    """Where the event at `at` may end before `far`, seen from what follows."""
+    sure = min(far - _MARGIN, buffer.stop - _OVERLAP)
+    if buffer.ended and far == buffer.stop:
+        sure = far
+    ends = (match.end() for match in _END.finditer(buffer.data, at, far))
+    return islice((end for end in ends if end <= sure), _TRIES)
 
 
 def _ends(buffer: Buffer, at: int) -> Iterator[int]:
-    """Where the event at `at` may end; last where its brackets do, for keys may be long and the next event damaged."""
-    if at < buffer.stop and buffer.data[at] == ord("{"):
-        yield from _borders(buffer, at)
-        balanced = _balanced(buffer, at)
-        if balanced is not None:
-            yield balanced
+    """Where the event at `at` may end; last where its brackets do, for keys may be long and the next event damaged.
+
+    What is far is looked at only where no other event is near.
+    """
+    if at == buffer.stop or buffer.data[at] != ord("{"):
+        return
+    far = min(at + _NEAR, buffer.stop)
+    another = _NEXT.search(buffer.data, at + 1, far)
+    far = buffer.stop if another is None else far
+    ends = list(_borders(buffer, at, far))
+    if another is not None:  # what stands before it may be no JSON, and no border
+        last = buffer.data.rfind(b"}", at, another.start())
+        ends = sorted({*ends, last + 1} - {0})
+    yield from ends
+    balanced = _balanced(buffer, at, far if len(ends) < _TRIES else ends[-1])
+    if balanced is not None:
+        yield balanced
 
 
-def _balanced(buffer: Buffer, at: int) -> int | None:
+def _balanced(buffer: Buffer, at: int, far: int) -> int | None:
+    """Where the brackets of the event at `at` end, if that is before `far`."""
     depth = 0
-    for token in _TOKEN.finditer(buffer.data, at, buffer.stop):
+    for token in _TOKEN.finditer(buffer.data, at, far):
         if token[0] in b"{[":
             depth += 1
         elif token[0] in b"}]":
             depth -= 1
-            if depth == 0:
-                return token.end()
+            if depth <= 0:
+                return token.end() if depth == 0 else None
     return None
 
 

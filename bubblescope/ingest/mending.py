@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-__all__ = ["BYTES", "COMMAS", "LONGEST", "Mended", "is_sound", "mend"]
+__all__ = ["BYTES", "COMMAS", "DOUBTFUL", "LONGEST", "Mended", "is_sound", "mend"]
 
 LONGEST = 1 << 20
 """Bytes; a damaged object beyond is left alone, as looking at it byte by byte takes long."""
@@ -27,6 +27,9 @@ BYTES = "strings with bytes that are no UTF-8"
 COMMAS = "misplaced commas"
 GAPS = "values that are missing"
 HALVES = "halves of surrogate pairs"
+
+DOUBTFUL = frozenset({QUOTES, ESCAPES})
+"""What is mended by a guess where a string ends."""
 
 _DEEPER = (b"[" * 10, b"]" * 10)
 _SOUND = msgspec.json.Decoder(msgspec.Raw)

@@ -34,6 +34,7 @@ _TRIES = 2  # likely borders tried before the brackets are counted, which is slo
 _OPENING = re.compile(rb'\{\s*"[^"\\]*"')
 _FAR = 4096  # bytes; an event's first key lies nearer to its beginning
 _TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]')
+_BEHIND_DAMAGE = 4096  # bytes looked at behind damage, and twice as many with each success: it may come again soon
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
@@ -45,22 +46,41 @@ def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
     Afterwards the buffer stands behind the list, or at the end of a file that ends before it; what is damaged is
     mended or left out, and `buffer.repairs` tell.
     """
+    reach = len(buffer.data)
     while True:
         if 2 * len(buffer) < len(buffer.data) and not buffer.ended:  # not each time, where events are damaged
             buffer.fill()
-        done, result = _window(buffer, decode)
+        stop = min(buffer.stop, buffer.start + reach)
+        try:
+            done, result = _window(buffer, decode, stop)
+            reach = min(2 * reach, len(buffer.data))
+        except _OpenError:
+            if stop < buffer.stop:
+                reach *= 2
+            else:
+                buffer.fill()
+            continue
+        except _DamageError:
+            done, result = damage.step(buffer, decode)
+            reach = _BEHIND_DAMAGE
         if result is not None:
             yield result
-        elif not done:
-            buffer.fill()
         if done:
             return
 
 
-def _window(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
-    """Decode up to the last border; whether the list ended, and the result if there was a border."""
-    limit = buffer.stop
-    for cut in _candidates(buffer):
+class _OpenError(Exception):
+    """No event ends in the window, as far as brackets tell."""
+
+
+class _DamageError(Exception):
+    """The first event of the window is damaged."""
+
+
+def _window(buffer: Buffer, decode: Decode[T], stop: int) -> tuple[bool, T | None]:
+    """Decode up to the last border before `stop`; whether the list ended, and the result."""
+    limit = stop
+    for cut in _candidates(buffer, stop):
         try:
             return False, _decode(buffer, cut, decode)
         except msgspec.DecodeError as failed:
@@ -68,10 +88,10 @@ def _window(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
             if where is not None:  # until there the text is sound, so no earlier border will do better
                 limit = buffer.start + int(where[1])
                 break
-    return _counted(buffer, decode, limit)
+    return _counted(buffer, decode, limit, stop)
 
 
-def _counted(buffer: Buffer, decode: Decode[T], limit: int) -> tuple[bool, T | None]:
+def _counted(buffer: Buffer, decode: Decode[T], limit: int, stop: int) -> tuple[bool, T | None]:
     """The same by counting brackets up to `limit`, for when guessing failed; less and less until it decodes."""
     while True:
         border, end = _structure(buffer, limit)
@@ -86,9 +106,10 @@ def _counted(buffer: Buffer, decode: Decode[T], limit: int) -> tuple[bool, T | N
             where = _BYTE.search(str(failed))
             at = buffer.start + int(where[1]) if where else limit
             limit = at if at < limit else (buffer.start + min(cut, limit)) // 2
-    if cut is None and limit == buffer.stop and not buffer.ended and len(buffer) < damage.LONGEST_EVENT:
-        return False, None
-    return damage.step(buffer, decode)
+    whole = stop == buffer.stop and (buffer.ended or len(buffer) >= damage.LONGEST_EVENT)
+    if cut is None and limit == stop and not whole:
+        raise _OpenError
+    raise _DamageError
 
 
 def _decode(buffer: Buffer, cut: int, decode: Decode[T]) -> T:
@@ -108,21 +129,21 @@ def _decode(buffer: Buffer, cut: int, decode: Decode[T]) -> T:
     return result
 
 
-def _candidates(buffer: Buffer) -> Iterator[int]:
+def _candidates(buffer: Buffer, stop: int) -> Iterator[int]:
     """Where the last event might end: before the last `},{`, else before one that opens as the first event does."""
-    last = next(_borders(buffer, b"{"), None)
+    last = next(_borders(buffer, b"{", stop), None)
     if last is None:
         return
     yield last
-    opening = _OPENING.search(buffer.data, buffer.start + 1, min(buffer.start + _FAR, buffer.stop))
+    opening = _OPENING.search(buffer.data, buffer.start + 1, min(buffer.start + _FAR, stop))
     if opening is not None:
-        alike = islice(_borders(buffer, opening[0]), _TRIES)
+        alike = islice(_borders(buffer, opening[0], stop), _TRIES)
         yield from (cut for cut in alike if cut != last)
 
 
-def _borders(buffer: Buffer, opening: bytes) -> Iterator[int]:
-    """Commas between `}` and an object that begins like `opening`, last first."""
-    data, at = buffer.data, buffer.stop
+def _borders(buffer: Buffer, opening: bytes, stop: int) -> Iterator[int]:
+    """Commas before `stop`, between `}` and an object that begins like `opening`, last first."""
+    data, at = buffer.data, stop
     while (at := data.rfind(opening, buffer.start, at)) > buffer.start:
         comma = _back(data, at)
         if data[comma] == ord(",") and data[_back(data, comma)] == ord("}") and comma > buffer.start:
@@ -137,9 +158,12 @@ def _back(data: bytearray, at: int) -> int:
 
 
 def _structure(buffer: Buffer, limit: int) -> tuple[int | None, int | None]:
-    """The last border before `limit`, and the bracket that ends the list."""
+    """The last border before `limit`, and the bracket that ends the list.
+
+    Raises _DamageError where events end, but none before a comma.
+    """
     depth = 0
-    borders: list[int] = []  # where the last two events ended
+    ends: list[int] = []
     for token in _TOKEN.finditer(buffer.data, buffer.start + 1, limit):
         byte = token[0]
         if byte in b"{[":
@@ -149,10 +173,12 @@ def _structure(buffer: Buffer, limit: int) -> tuple[int | None, int | None]:
                 return None, token.start()
             depth -= 1
             if depth == 0:
-                borders = [*borders[-1:], token.end()]
-    for at in reversed(borders):
+                ends.append(token.end())
+    for at in reversed(ends):
         while at < limit and buffer.data[at] in SPACE:
             at += 1  # noqa: PLW2901 - steps from the end of an event to its comma
         if at < limit and buffer.data[at] == ord(","):
             return at, None
+    if len(ends) > 1:
+        raise _DamageError
     return None, None

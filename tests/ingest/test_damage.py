@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bubblescope.errors import InputError
-from bubblescope.ingest import damage
+from bubblescope.ingest import damage, windows
 from bubblescope.ingest.chrome import read, read_all
 from bubblescope.ingest.inflate import MOST_RATIO
 
@@ -280,3 +280,45 @@ def test_the_place_of_a_value_behind_damage(save):
     message = findings(read(save(text)))["repaired"][1]
     at = text.index('{"ph": "X"', text.index("op 19"))
     assert f"from byte {at} on" in message
+
+
+BETWEEN = ["", ",,", ", \0\0\0,", ",\nWARNING: rank 0 is slow\n", "\x1a,", ", null,"]
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize("bad", ["op", 'the "op"', 'an 8" op', "the\nop"])
+def test_damage_between_all_events(save, between, bad):
+    """Whatever stands between events, and in them, they are read; none is looked for farther than it needs."""
+    bads = [bad.replace("op", f"op {number}") for number in range(COUNT)]
+    events = [json.dumps(event(number)).replace(f"op {number}", bads[number]) for number in range(COUNT)]
+    trace = read(save('{"traceEvents": [' + between.join(events) + '], "distributedInfo": {"rank": 1}}'))
+    assert [trace.names[name] for name in trace.ops.name.tolist()] == bads
+
+
+@pytest.mark.parametrize("between", [",,", "", ",\njunk\n"])
+def test_damage_everywhere_takes_time_in_proportion(save, between):
+    """How much of a damaged file is looked at again grows with the file, not with its square."""
+    looked = 0
+
+    class Counting:
+        """Counts the bytes that a pattern may look at."""
+
+        def __init__(self, pattern):
+            self.pattern = pattern
+
+        def finditer(self, data, begin, end):
+            nonlocal looked
+            for found in self.pattern.finditer(data, begin, end):
+                looked += found.end() - begin
+                begin = found.end()
+                yield found
+
+    count = 1000
+    events = [json.dumps(event(number, args={"External id": number})) for number in range(count)]
+    text = '{"traceEvents": [' + between.join(events) + "]}"
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((windows, "_TOKEN"), (damage, "_TOKEN")):
+            patch.setattr(module, name, Counting(getattr(module, name)))
+        trace = read(save(text))
+    assert len(trace.ops) == count
+    assert looked < 40 * len(text)
