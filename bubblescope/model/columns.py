@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,8 @@ def distinct(values: npt.NDArray[D]) -> npt.NDArray[D]:
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
-class Pairs(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
     """Different pairs, by `first`, then `second`; `index` is the pair of each row, `count` how many rows a pair has."""
 
     first: Ints
