@@ -48,7 +48,7 @@ def read(path: Path) -> None:
 
 def read_json(path: Path) -> None:
     """The same for what is surely meant to be JSON, whatever it looks like; in windows so small that there are many."""
-    chrome.read(path, window=4096).self_check()
+    chrome.read(path, window=1 << 15).self_check()
     read(path)
 
 

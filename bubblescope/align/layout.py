@@ -143,8 +143,10 @@ def _join(sets: list[set[int]], new: set[int]) -> list[set[int]]:
 
 def _by_position(ranks: Iterable[int], position: Mapping[int, int]) -> Pipeline:
     ranks = sorted(ranks)
-    deepest = max(position[r] for r in ranks)
-    return tuple(tuple(r for r in ranks if position[r] == at) for at in range(deepest + 1))
+    at: list[list[int]] = [[] for _ in range(1 + max(position[r] for r in ranks))]
+    for rank in ranks:
+        at[position[rank]].append(rank)
+    return tuple(map(tuple, at))
 
 
 def _by_grid(timelines: Timelines, options: Options) -> tuple[Pipeline, ...]:

@@ -42,12 +42,20 @@ class Stream:
         try:
             self.bytes = path.stat().st_size
             self._file: IO[bytes] = path.open("rb", buffering=0)
-            magic = self._file.read(2)
-            self._file.seek(0)
+            magic = self._magic()
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}", hint="Check the path.") from error
         self.gzipped = magic == GZIP_MAGIC
         self._inflater = Ahead(Inflater(self._file)) if self.gzipped else None
+
+    def _magic(self) -> bytes:
+        try:
+            magic = self._file.read(2)
+            self._file.seek(0)
+        except OSError:
+            self._file.close()
+            raise
+        return magic
 
     def __enter__(self) -> Self:
         return self

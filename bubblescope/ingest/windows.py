@@ -31,6 +31,7 @@ __all__ = ["windows"]
 T = TypeVar("T")
 
 _TRIES = 2  # likely borders tried before the brackets are counted, which is slow but sure
+_LOOKED_AT = 10_000  # openings; where so many are no border, they stand in a string
 _OPENING = re.compile(rb'\{\s*"[^"\\]*"')
 _FAR = 4096  # bytes; an event's first key lies nearer to its beginning
 _TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]')
@@ -144,7 +145,10 @@ def _candidates(buffer: Buffer, stop: int) -> Iterator[int]:
 def _borders(buffer: Buffer, opening: bytes, stop: int) -> Iterator[int]:
     """Commas before `stop`, between `}` and an object that begins like `opening`, last first."""
     data, at = buffer.data, stop
-    while (at := data.rfind(opening, buffer.start, at)) > buffer.start:
+    for _ in range(_LOOKED_AT):
+        at = data.rfind(opening, buffer.start, at)
+        if at <= buffer.start:
+            return
         comma = _back(data, at)
         if data[comma] == ord(",") and data[_back(data, comma)] == ord("}") and comma > buffer.start:
             yield comma

@@ -18,6 +18,7 @@ IDS = ("rank", "pp", "dp", "tp", "stage", "chunk", "step", "microbatch", "slice"
 _TIMES = ("start", "end", "duration")
 _LONGEST = 40
 _NAMED = 8
+_LONGEST_NAME = 200  # characters; the header of what is no table may be one name, in which a unit is sought long
 
 _UNITS = {
     1: "ns nsec nsecs nanosecond nanoseconds nanos",
@@ -70,7 +71,7 @@ class Layout:
 
 def layout(header: Sequence[str], typed: Mapping[str, int] | None = None) -> Layout:
     """The layout of a table; `typed` are the nanoseconds of the unit of columns whose type tells it."""
-    names = [name.strip().strip('"').strip() for name in header]
+    names = [name.strip().strip('"').strip()[:_LONGEST_NAME] for name in header]
     dialect = next((known for known in _DIALECTS if known[0] <= set(names)), (frozenset(), {}, 0))
     found: dict[str, Column] = {}
     unitless: dict[str, str] = {}

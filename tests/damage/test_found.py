@@ -1,0 +1,47 @@
+"""What the mutations and the fuzzer found: each once more, as small as it can be."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from tests.damage.runs import analyzed
+
+SOUND = [
+    {"ph": "X", "name": "forward", "ts": 0, "dur": 10, "pid": 0, "tid": 0, "args": {"mb": 0, "stage": 0}},
+    {"ph": "X", "name": "backward", "ts": 12, "dur": 20, "pid": 0, "tid": 0, "args": {"mb": 0, "stage": 0}},
+]
+KERNEL = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 100, "dur": 10}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b'{"ph":7,"name":"optimizer","ts":90,"dur":5,"pid":0,"tid":0,"arg\xff":1}',
+        b'{"ph":"X","name":7,"ts":90,"\xff":"\xff"}',
+        b'{"ph":7,"ts":90,"a":"' + rb"\ud800" + b'"}',
+        b'{"ph":7,"ts":90,"a":' + b"[" * 2000 + b"]" * 2000 + b"}",
+    ],
+    ids=["key", "key and text", "half a surrogate pair", "deep"],
+)
+@pytest.mark.parametrize("base", [SOUND, [KERNEL, KERNEL | {"ts": 200}]], ids=["slices", "kernels"])
+def test_an_event_of_wrong_types_and_no_utf8(tmp_path, base, event):
+    """A value of the wrong type has an event read again in full, which must not fail at what was stepped over."""
+    events = [json.dumps(one).encode() for one in base]
+    path = tmp_path / "rank0.json"
+    path.write_bytes(b"[" + b",".join([events[0], event, *events[1:]]) + b"]")
+    outcome = analyzed([path], "--json")
+    assert outcome.fault is None
+    assert outcome.code == 0
+
+
+@pytest.mark.parametrize("char", [".", "_", " ", "(", "a.", ". "])
+def test_a_header_that_is_one_name(tmp_path, char):
+    """What might be a table has its columns' units sought, which took longer with the square of a name's length."""
+    path = tmp_path / "rank0.csv"
+    path.write_text("rank," + char * (60_000 // len(char)) + "x,kind\n0,1,forward\n")
+    began = time.process_time()
+    assert analyzed([path]).code == 3
+    assert time.process_time() - began < 5
