@@ -119,7 +119,7 @@ class Window:
 TEXTS = "times that are written as texts"
 TYPES = "events with values of another type than they should have"
 
-_RESTING = (Begin, End, Named)
+_RESTING = {Begin, End, Named}
 _PASSED = [  # all others that the format has: instants, flows, counters, samples, objects, marks
     msgspec.defstruct(f"Passed{number}", (), gc=False, tag_field="ph", tag=phase)
     for number, phase in enumerate("iIstfCbneSTpFPNODVvRc()")
@@ -141,10 +141,9 @@ def decode_fast(text: memoryview) -> Window:
         return _decode_plain(text)
     except msgspec.DecodeError:  # no JSON, which the lenient way finds out too; or a text that is no UTF-8
         return _decode_each(text)
-    whole = [event for event in events if type(event) is Whole]
-    if len(whole) == len(events):
-        return Window(whole, [], len(events))
-    return Window(whole, [event for event in events if type(event) in _RESTING], len(events))
+    phases = set(map(type, events))  # to look for them in every window would take longer
+    rest = [event for event in events if type(event) in _RESTING] if phases & _RESTING else []
+    return Window([event for event in events if type(event) is Whole], rest, len(events))
 
 
 def _decode_plain(text: memoryview) -> Window:
