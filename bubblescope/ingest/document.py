@@ -26,7 +26,7 @@ LONGEST_KEPT = 16 << 20
 _SPACES = re.compile(rb"[ \t\r\n]*")
 _OUTSIDE = re.compile(rb'["{}\[\],]')
 _NESTED = re.compile(rb'["{}\[\]]')
-_INSIDE = re.compile(rb'["\\]')
+_INSIDE = re.compile(rb'(?s)(?:[^"\\]++|\\.)*+')
 _MARKS = "byte order mark"
 _REASON_HINT = "Record or copy the file again; a job that was killed while writing leaves an unfinished file."
 
@@ -145,16 +145,12 @@ def _parts(buffer: Buffer) -> Iterator[bytes]:
 
 def _token(buffer: Buffer, at: int, *, quoted: bool, depth: int) -> tuple[bytes | None, int]:
     """The next byte that opens, closes or separates, and where to go on; None and where to cut if there is none."""
-    pattern = _INSIDE if quoted else _NESTED if depth else _OUTSIDE
-    while True:
-        found = pattern.search(buffer.data, at, buffer.stop)
-        if found is None:
-            return None, buffer.stop
-        if found[0] != b"\\":
-            return found[0], found.end()
-        if found.end() == buffer.stop:
-            return None, found.start()
-        at = found.end() + 1
+    if quoted:
+        inside = _INSIDE.match(buffer.data, at, buffer.stop)
+        end = inside.end() if inside else at
+        return (b'"', end + 1) if buffer.data.startswith(b'"', end, buffer.stop) else (None, end)
+    found = (_NESTED if depth else _OUTSIDE).search(buffer.data, at, buffer.stop)
+    return (None, buffer.stop) if found is None else (found[0], found.end())
 
 
 def _passed(buffer: Buffer, end: int) -> bytes:

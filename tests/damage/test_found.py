@@ -45,3 +45,13 @@ def test_a_header_that_is_one_name(tmp_path, char):
     began = time.process_time()
     assert analyzed([path]).code == 3
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("key", [b"s\xc7\xc7", b"\xff", rb"\ud800"])
+def test_a_timeline_whose_events_are_no_utf8(tmp_path, key):
+    """Its arguments are mended as those of a trace are; there was nothing left to put together."""
+    path = tmp_path / "rank0.json"
+    path.write_bytes(json.dumps(SOUND).encode().replace(b'"mb"', b'"' + key + b'": 0, "mb"'))
+    outcome = analyzed([path], "--json")
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["steps"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw, Struct
 
+from bubblescope.ingest.mending import mend
 from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.ranges import Halves
 from bubblescope.ingest.stream import WINDOW, Buffer, Place, Progress, Stream
@@ -78,7 +80,7 @@ def _events(buffer: Buffer, collected: _Collector) -> None:
     def decode(text: memoryview, _place: Place) -> bool:
         try:
             collected.add(_FAST.decode(text), from_numbers)
-        except (msgspec.ValidationError, InexactError):
+        except (msgspec.DecodeError, InexactError):
             collected.add(_each(text, collected), from_decimals)
         return True
 
@@ -88,17 +90,22 @@ def _events(buffer: Buffer, collected: _Collector) -> None:
 
 def _each(text: memoryview, collected: _Collector) -> list[Any]:
     """The events of a list with exact times; those that are no events are counted and left out."""
-    try:
+    with suppress(msgspec.DecodeError):
         return _EXACT.decode(text)
-    except msgspec.ValidationError:
-        pass
-    events = []
-    for raw in [bytes(each) for each in _EACH.decode(text)]:  # none of them holds on to the text
-        try:
-            events.append(_ONE.decode(raw))
-        except msgspec.DecodeError:
-            collected.unusable += 1
-    return events
+    events = [_one(raw) for raw in [bytes(each) for each in _EACH.decode(text)]]  # none of them holds on to the text
+    usable = [event for event in events if event is not None]
+    collected.unusable += len(events) - len(usable)
+    return usable
+
+
+def _one(raw: bytes) -> _Exact | None:
+    """An event, mended where it must be; None if it is none."""
+    with suppress(msgspec.DecodeError):
+        return _ONE.decode(raw)
+    found = mend(raw)
+    with suppress(msgspec.DecodeError):
+        return None if found is None else _ONE.decode(found.text)
+    return None
 
 
 class _Collector:
@@ -177,7 +184,7 @@ class _Collector:
             parts.append({name: column[ours] for name, column in ranges.columns.items()})
             self.unusable += ranges.unpaired
         names = ("start", "end", "thread", "meaning", *_ARGUMENTS)
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        columns = {name: np.concatenate([np.empty(0, np.int64), *(part[name] for part in parts)]) for name in names}
         lanes = list(self._lanes.texts)
         rows = self._placed(_rows(columns, meanings), lanes)
         return Slices(rows, lanes, self.events, [*damage, *self._findings()])
