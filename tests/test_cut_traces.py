@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import pytest
 
@@ -39,3 +40,32 @@ def test_complete_steps_are_those_of_the_whole_file(tmp_path, job):
         seen.append(len(found))
     assert seen == sorted(seen)
     assert job.steps == 1 or seen[-1] == job.steps - 1
+
+
+ON_GPU = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation"}
+LAST = {
+    "kernels": lambda event: event.get("cat") in ON_GPU,
+    "streams": lambda event: -int(event["tid"]) if event.get("cat") in ON_GPU else -(10**9),
+    "launches": lambda event: event.get("cat") in ON_GPU | {"cuda_runtime", "ac2g"},
+}
+"""What a profiler may write behind the operators: in order of time, stream by stream, or with the launches."""
+
+
+@pytest.mark.parametrize("cut", [(1,), (0, 1)], ids=["one", "both"])
+@pytest.mark.parametrize("order", LAST)
+def test_steps_whose_kernels_are_behind_the_cut(tmp_path, order, cut):
+    """No step is complete whose operators stand before the cut and whose kernels do not, whichever these are."""
+    paths = write(Job(schedule="1f1b", p=2, m=4, steps=3, kernels=3, p2p_ns=200_000, compress=False), tmp_path)
+    for path in paths:
+        document = json.loads(path.read_text())
+        document["traceEvents"].sort(key=LAST[order])
+        path.write_text(json.dumps(document))
+    whole, texts = bubbles(tmp_path), [path.read_text() for path in paths]
+    seen = set()
+    for number in range(PLACES):
+        for rank in cut:
+            paths[rank].write_text(texts[rank][: len(texts[rank]) * (3 * PLACES + 7 * number) // (10 * PLACES)])
+        found = bubbles(tmp_path)
+        assert found == {step: whole[step] for step in found}
+        seen.add(len(found))
+    assert order == "streams" or seen >= {0, 1, 2}

@@ -24,7 +24,7 @@ def lost(trace: RankTrace) -> tuple[Finding, ...]:
     first pair or after the last one was cut off by the recording's ends, unless there is none. Without any launch
     the host was not recorded, and nothing is lost.
     """
-    if not trace.on_gpu and (trace.identity.backend or "").lower() == "nccl":
+    if not trace.on_gpu and _by_nccl(trace):
         message = (
             "no kernel was recorded of a job that communicates by NCCL: what counts as work is only what the host "
             "did to start it; record ProfilerActivity.CUDA, too"
@@ -54,8 +54,11 @@ def unfinished(trace: RankTrace, *, several: bool) -> Times:
     written = _last_written(trace)
     if not len(written):
         return cut_off(trace) if several else written
-    behind = cut_off(trace) if trace.on_gpu else trace.launches.start  # GPUs may come last in a file
-    return distinct(np.concatenate((written, behind)))
+    if trace.on_gpu:
+        behind = [_lone(trace).start]  # wherever they are: kernels may be written stream by stream
+    else:  # GPUs may come last in a file
+        behind = [trace.launches.start, *([trace.ops.start] if _by_nccl(trace) else [])]
+    return distinct(np.concatenate((written, *behind)))
 
 
 def _last_written(trace: RankTrace) -> Times:
@@ -82,6 +85,17 @@ def cut_off(trace: RankTrace) -> Times:
     paired = np.flatnonzero(np.isin(launches.correlation, trace.kernels.correlation))
     moments: Times = launches.start[paired[-1] + 1 :] if len(paired) else launches.start[:0]
     return moments
+
+
+def _lone(trace: RankTrace) -> Launches:
+    """The launches that have no kernel."""
+    launches = _launches(trace)
+    return launches.take(~np.isin(launches.correlation, trace.kernels.correlation))
+
+
+def _by_nccl(trace: RankTrace) -> bool:
+    """Whether the job communicates by NCCL; the metadata that say so may be behind a cut, names of calls are not."""
+    return (trace.identity.backend or "").lower() == "nccl" or any(name.startswith("nccl:") for name in trace.names)
 
 
 def _launches(trace: RankTrace) -> Launches:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bubblescope.model.trace import Identity
-from bubblescope.reconstruct.lost import cut_off, lost
+from bubblescope.model.trace import Finding, Identity
+from bubblescope.reconstruct.lost import cut_off, lost, unfinished
 from tests.building import kernel, launch, op, run, trace
 
 
@@ -61,3 +61,24 @@ def test_launches_behind_the_last_pair_were_cut_off():
     ended = trace(runs(3), launch(97, 15), launch(99, 40), launch(98, 30))
     assert cut_off(ended).tolist() == [30, 40]
     assert [len(cut_off(trace(*rows))) for rows in ([runs(3)], [launch(1, 5)], [])] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("backend", "name"), [("nccl", "aten::mm"), (None, "nccl:send 0->1")])
+def test_no_kernel_of_a_job_on_gpus_stands_before_a_cut(backend, name):
+    """Where a file that is cut off holds none, no operator has run as far as it tells; one of a CPU has."""
+    rows = [op(name, 0, 5), op(name, 20, 25)]
+    assert unfinished(cut(rows, backend), several=True).tolist() == [0, 20]
+    assert unfinished(cut([op("aten::mm", 0, 5), op("aten::mm", 20, 25)], "gloo"), several=True).tolist() == [20]
+
+
+def test_a_launch_alone_anywhere_before_a_cut():
+    """Kernels may be written stream by stream, so that those of an early launch are behind the cut."""
+    rows = [*runs(2), launch(99, 8), run("gemm", 30, 31, 35)]
+    assert 8 in unfinished(cut(rows, "nccl"), several=True).tolist()
+
+
+def cut(rows, backend):
+    """A trace that is cut off."""
+    found = trace(*rows)
+    identity = replace(found.identity, backend=backend)
+    return replace(found, identity=identity, findings=(Finding("truncated", "warning", "cut off"),))
