@@ -16,7 +16,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest.mending import COMMAS
 from bubblescope.ingest.stream import Buffer
 
-__all__ = ["BOM", "SPACE", "BrokenError", "broken", "enter", "first_byte", "members", "value"]
+__all__ = ["BOM", "LONGEST_KEPT", "SPACE", "BrokenError", "broken", "enter", "first_byte", "members", "value"]
 
 BOM = b"\xef\xbb\xbf"
 SPACE = b" \t\r\n"
@@ -85,24 +85,24 @@ def members(buffer: Buffer, *, within: bool = False) -> Iterator[str]:
     buffer.start += 1
 
 
-def value(buffer: Buffer, *, keep: bool) -> bytes:
-    """Step over the value at the next byte; its text if `keep` and it is not absurdly long, else nothing."""
+def value(buffer: Buffer, most: int) -> bytes:
+    """Step over the value at the next byte; its text if that is at most so many bytes, else nothing."""
     opened = first_byte(buffer)
     if opened is None or opened in b",:}]":
         raise broken(buffer, buffer.start, "a value")
     kept, length = bytearray(), 0
     for part in _parts(buffer):
         length += len(part)
-        if keep and length <= LONGEST_KEPT:
+        if length <= most:
             kept += part
-    return bytes(kept) if length <= LONGEST_KEPT else b""
+    return bytes(kept) if length <= most else b""
 
 
 def _key(buffer: Buffer) -> str:
     if first_byte(buffer) != ord('"'):
         raise broken(buffer, buffer.start, "a key in quotes")
     at = buffer.start
-    text = value(buffer, keep=True)
+    text = value(buffer, LONGEST_KEPT)
     try:
         key = msgspec.json.decode(text, type=str)
     except msgspec.DecodeError as error:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-__all__ = ["BYTES", "COMMAS", "DOUBTFUL", "LONGEST", "Mended", "is_sound", "mend"]
+__all__ = ["BYTES", "COMMAS", "DOUBTFUL", "LONGEST", "Mended", "is_sound", "mend", "mend_value"]
 
 LONGEST = 1 << 20
 """Bytes; a damaged object beyond is left alone, as looking at it byte by byte takes long."""
@@ -68,6 +68,14 @@ def mend(raw: bytes) -> Mended | None:
     if len(raw) > LONGEST:
         return None
     return _without_words(raw) or _read(raw)
+
+
+def mend_value(raw: bytes) -> Mended | None:
+    """The same for any value, of which nothing needs to be wrong."""
+    if is_sound(raw) and not _has_bad_bytes(raw):
+        return Mended(raw)
+    found = mend(b"[" + raw + b"]")
+    return None if found is None else Mended(found.text[1:-1], found.kinds)
 
 
 def _without_words(raw: bytes) -> Mended | None:

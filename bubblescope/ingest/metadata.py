@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from bubblescope.ingest.mending import is_sound, mend
 from bubblescope.ingest.tables import LONGEST, MOST_RANKS, parse_ranks, plausible_ranks, whole
 from bubblescope.model.trace import Device, Finding, Identity, ProcessGroup
 
@@ -39,7 +38,7 @@ class Members:
     WANTED = frozenset({"distributedInfo", "deviceProperties", "host_name", "baseTimeNanoseconds"})
 
     def take(self, key: str, text: bytes) -> None:
-        """Note a member; a value that is no JSON, and cannot be mended, counts as absent."""
+        """Note a member; a value that is no JSON counts as absent."""
         self.marks = self.marks or key in KINETO_KEYS
         if key not in self.WANTED:
             return
@@ -70,10 +69,7 @@ class Members:
 
 
 def _decoded(text: bytes) -> Any:
-    """The value of a member; what damage leaves of it, else None."""
-    if not is_sound(text):
-        mended = mend(text)
-        text = b"null" if mended is None else mended.text
+    """The value of a member, or None."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):

@@ -10,12 +10,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from bubblescope.ingest.damage import resume
-from bubblescope.ingest.document import BrokenError, broken, enter, first_byte, members, value
+from bubblescope.ingest.document import LONGEST_KEPT, BrokenError, broken, enter, first_byte, members, value
+from bubblescope.ingest.mending import Mended, mend_value
 from bubblescope.ingest.stream import Buffer
 
 __all__ = ["Document", "Events", "Member", "walk"]
 
 _AGAIN = "documents behind the first"
+_HOPELESS = "members beside the events that are no JSON"
+_LOOKED_AT = 64 << 10
+"""Bytes of a member that is not wanted, and yet is looked at for damage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,17 @@ def _object(buffer: Buffer, wanted: Collection[str], *, within: bool = False) ->
         if key == "traceEvents" and first_byte(buffer) == ord("["):
             yield Events()
         else:
-            yield Member(key, value(buffer, keep=key in wanted))
+            yield _member(buffer, key, wanted=key in wanted)
+
+
+def _member(buffer: Buffer, key: str, *, wanted: bool) -> Member:
+    """Step over a member, and note what is damaged in it; one that is very long and not wanted is not looked at."""
+    first_byte(buffer)
+    at = buffer.whereabouts
+    text = value(buffer, LONGEST_KEPT if wanted else _LOOKED_AT)
+    mended = mend_value(text) if text else Mended(text)
+    buffer.repairs.mend(at, {_HOPELESS: 1} if mended is None else mended.kinds)
+    return Member(key, mended.text if wanted and mended is not None else b"")
 
 
 def _resumed(buffer: Buffer, error: BrokenError, lists: int) -> bool:

@@ -322,3 +322,31 @@ def test_damage_everywhere_takes_time_in_proportion(save, between):
         trace = read(save(text))
     assert len(trace.ops) == count
     assert looked < 40 * len(text)
+
+
+@pytest.mark.parametrize("wanted", ["schemaVersion", "distributedInfo"])
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        ('{"x": NaN, "rank": 3}', "words that are no JSON, as NaN (1)"),
+        ('{"x": "a\nb", "rank": 3}', "raw control characters (1)"),
+        ('{"x": "C:\\Users", "rank": 3}', "backslashes that escape nothing (1)"),
+        ('{"x": "caf\udce9", "rank": 3}', "strings with bytes that are no UTF-8 (1)"),
+        ('{"x": 1,, "rank": 3}', "misplaced commas (1)"),
+        ("{1: 2}", "members beside the events that are no JSON (1)"),
+        ("inf", "words that are no JSON, as NaN (1)"),
+    ],
+)
+def test_damage_beside_the_events_is_told(save, wanted, bad, kind):
+    """What is mended in the members of a document counts, with its place, whether they are used or not."""
+    text = f'{{"{wanted}": {bad}, "traceEvents": {json.dumps([event(1)])}}}'
+    trace = read(save(text.encode("utf-8", "surrogateescape")))
+    at = text.index(bad)
+    assert findings(trace)["repaired"] == ("info", f"the text is damaged: mended {kind}, from byte {at} on")
+    assert trace.identity.rank == (3 if wanted == "distributedInfo" and "rank" in bad else None)
+
+
+def test_a_text_beside_the_events_keeps_what_is_no_utf8(save):
+    """The name of a host is known as far as it is."""
+    text = document().replace('"schemaVersion": 1', '"host_name": "caf\udce9"')
+    assert read(save(text.encode("utf-8", "surrogateescape"))).identity.host == "caf\ufffd"

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from bubblescope.errors import InputError
-from bubblescope.ingest.document import BrokenError, broken, enter, members, value
+from bubblescope.ingest.document import LONGEST_KEPT, BrokenError, broken, enter, members, value
 from bubblescope.ingest.metadata import named
 from bubblescope.ingest.stream import Buffer, Progress, Stream
 from bubblescope.ingest.times import INVALID, from_numbers
@@ -81,7 +81,7 @@ def _members(buffer: Buffer) -> Iterator[tuple[str, int, bytes]]:
     try:
         for key in members(buffer):
             at = buffer.whereabouts
-            yield key, at, value(buffer, keep=True)
+            yield key, at, value(buffer, LONGEST_KEPT)
             told = True
     except BrokenError:
         if not told:
