@@ -20,7 +20,7 @@ from tests.conftest import SAMPLES
 from tests.damage.mutate import mutated
 from tests.damage.runs import Hung, analyzed
 
-SMALL = 96 << 10
+SMALL = 40 << 10
 """Bytes on the disk of a trace that is mutated: one that is analyzed in a few hundredths of a second."""
 
 SEEDS = 200
