@@ -70,7 +70,7 @@ def step(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
 
 def _one(buffer: Buffer) -> tuple[bool, tuple[int, bytes] | None, bool]:
     """Step over the event behind `start`: whether the list ended, place and sound text of it, whether that was so."""
-    _separate(buffer)
+    parted = _separate(buffer)
     at = buffer.start + 1
     if at < buffer.stop and buffer.data[at] in b"]}":
         _end_list(buffer)
@@ -82,8 +82,8 @@ def _one(buffer: Buffer) -> tuple[bool, tuple[int, bytes] | None, bool]:
     place = buffer.whereabouts + 1
     buffer.repairs.mend(place, mended.kinds)
     buffer.start += length
-    _to_comma(buffer)
-    return False, (place, mended.text), not mended.kinds
+    parted &= _to_comma(buffer)
+    return False, (place, mended.text), parted and not mended.kinds
 
 
 def _whole(buffer: Buffer, at: int) -> tuple[int, Mended] | None:
@@ -91,6 +91,8 @@ def _whole(buffer: Buffer, at: int) -> tuple[int, Mended] | None:
 
     That needs no look at what follows, which may be far from anything that could be told.
     """
+    if not buffer.data.startswith(b"{", at, buffer.stop):
+        return None
     end = _balanced(buffer, at, min(at + _USUAL, buffer.stop))
     if end is None:
         return None
@@ -159,21 +161,26 @@ def _end_list(buffer: Buffer) -> None:
         buffer.repairs.mend(buffer.whereabouts, {_BRACKETS: 1})
 
 
-def _separate(buffer: Buffer) -> None:
-    """Step to the byte before the next event; the one comma that belongs there is behind us already."""
+def _separate(buffer: Buffer) -> bool:
+    """Step to the byte before the next event; whether no comma stands there, as the one that belongs is behind us."""
+    sound = True
     while True:
         found = _SEPARATORS.match(buffer.data, buffer.start + 1, buffer.stop)
         end = found.end() if found else buffer.stop
         commas = buffer.data.count(b",", buffer.start + 1, end)
         if commas:
             buffer.repairs.mend(buffer.whereabouts + 1, {COMMAS: commas})
+            sound = False
         buffer.start = end - 1
         if end < buffer.stop or not buffer.fill():
-            return
+            return sound
 
 
-def _to_comma(buffer: Buffer) -> None:
-    """Step from the last byte of an event to the comma behind it, or else to the byte before what follows."""
+def _to_comma(buffer: Buffer) -> bool:
+    """Step from the last byte of an event to the comma behind it, or else to the byte before what follows.
+
+    Whether it is the comma, or the end.
+    """
     while True:
         found = _SPACES.match(buffer.data, buffer.start + 1, buffer.stop)
         buffer.start = (found.end() if found else buffer.stop) - 1
@@ -184,6 +191,8 @@ def _to_comma(buffer: Buffer) -> None:
         buffer.start += 1
     elif following not in (b"", b"]"):
         buffer.repairs.mend(buffer.whereabouts + 1, {COMMAS: 1})
+        return False
+    return True
 
 
 def _gather(buffer: Buffer) -> None:
