@@ -104,14 +104,20 @@ def is_sound(raw: bytes) -> bool:
 def _read(raw: bytes) -> Mended | None:
     text = raw.decode("utf-8", "replace")
     bad_bytes = Counter({BYTES: 1} if _has_bad_bytes(raw) else ())
-    for lax in (False, True):
-        mender = _Mender(text, lax=lax)
-        try:
-            mended = mender.whole()
-        except _HopelessError:
-            continue
-        return Mended(mended.encode(), mender.kinds + bad_bytes)
-    return None
+    found = [_as_read(text, lax=False)]
+    if found[0] is None or found[0].ambiguous:
+        found.append(_as_read(text, lax=True))
+    best = min(filter(None, found), key=_Mender.cost, default=None)
+    return None if best is None else Mended(best.whole.encode(), best.kinds + bad_bytes)
+
+
+def _as_read(text: str, *, lax: bool) -> _Mender | None:
+    mender = _Mender(text, lax=lax)
+    try:
+        mender.read()
+    except _HopelessError:
+        return None
+    return mender
 
 
 def _has_bad_bytes(raw: bytes) -> bool:
@@ -123,18 +129,31 @@ def _has_bad_bytes(raw: bytes) -> bool:
 
 
 class _Mender:
-    """Reads an object from left to right. `lax`: a backslash before the quote that ends a string stands for itself."""
+    """Reads an object from left to right, which is `ambiguous` if a backslash stands before what may end a string.
+
+    `lax`: such a backslash stands for itself. The better reading is the one that finds less to mend.
+    """
 
     def __init__(self, text: str, *, lax: bool) -> None:
         self._text = text
         self._lax = lax
+        self.ambiguous = False
         self._at = 0
         self._out: list[str] = []
         self._open: list[str] = []
         self.kinds: Counter[str] = Counter()
 
+    @property
     def whole(self) -> str:
-        """The sound text; raises _HopelessError."""
+        """The sound text, once it is read."""
+        return "".join(self._out)
+
+    def cost(self) -> tuple[int, int]:
+        """How much was mended, and how much of it quotes: a backslash that stands for itself is seen more often."""
+        return self.kinds.total(), self.kinds[QUOTES]
+
+    def read(self) -> None:
+        """Read it all; raises _HopelessError."""
         self._begin()
         while self._open:
             if self._open[-1] == "{":
@@ -143,7 +162,6 @@ class _Mender:
                 self._item()
         if self._peek():
             raise _HopelessError
-        return "".join(self._out)
 
     def _peek(self) -> str:
         """The next character that is no white space; empty at the end."""
@@ -262,8 +280,9 @@ class _Mender:
     def _escape(self, place: str) -> bool:
         """The same for a backslash."""
         text, found = self._text, _ESCAPE.match(self._text, self._at)
-        ends = self._lax and text[self._at + 1 : self._at + 2] == '"' and _ENDS[place].match(text, self._at + 2)
-        if found is None or ends:
+        ends = text[self._at + 1 : self._at + 2] == '"' and _ENDS[place].match(text, self._at + 2) is not None
+        self.ambiguous |= ends
+        if found is None or (ends and self._lax):
             self._out.append("\\\\")
             self._at += 1
             self.kinds[ESCAPES] += 1
