@@ -50,6 +50,7 @@ _EVENT = (
 """Before an object that says of itself that it is an event; those within the arguments of one do not."""
 _NEXT = re.compile(_EVENT + rb"|(?=" + _LIST_ENDS + rb")")
 _EVENTS = re.compile(_EVENT + rb"|\"traceEvents\"\s*:\s*(?=\[)")
+_ANOTHER = re.compile(rb"[^:\s]\s*+\{\s*+\"ph\"\s*:")
 _PHASE = re.compile(rb"\"ph\"\s*:")
 _TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]')
 
@@ -91,16 +92,20 @@ def _whole(buffer: Buffer, at: int) -> tuple[int, Mended] | None:
 
     That needs no look at what follows, which may be far from anything that could be told.
     """
-    if not buffer.data.startswith(b"{", at, buffer.stop):
+    if not buffer.data.startswith(b"{", at, buffer.stop) or _is_open(buffer, at):
         return None
     end = _balanced(buffer, at, min(at + _USUAL, buffer.stop))
     if end is None:
         return None
-    raw = bytes(buffer.data[at:end])
-    found = Mended(raw) if is_sound(raw) else _one_mended(raw)
-    if found is None or found.kinds.keys() & DOUBTFUL or not is_sound(found.text):
-        return None
-    return end - at, found
+    found = _event(bytes(buffer.data[at:end]))
+    return None if found is None or found.kinds.keys() & DOUBTFUL else (end - at, found)
+
+
+def _is_open(buffer: Buffer, at: int) -> bool:
+    """Whether another event begins before anything ends: so its brackets need not be looked for."""
+    far = min(at + _USUAL, buffer.stop)
+    closed = buffer.data.find(b"}", at, far)
+    return _ANOTHER.search(buffer.data, at + 1, far if closed < 0 else closed) is not None
 
 
 def _mended(buffer: Buffer) -> tuple[int, Mended] | None:
@@ -108,16 +113,18 @@ def _mended(buffer: Buffer) -> tuple[int, Mended] | None:
     _gather(buffer)
     at = buffer.start + 1
     for end in _ends(buffer, at):
-        raw = bytes(buffer.data[at:end])
-        found = Mended(raw) if is_sound(raw) else _one_mended(raw)
-        if found is not None and is_sound(found.text):
+        found = _event(bytes(buffer.data[at:end]))
+        if found is not None:
             return end - at, found
     return None
 
 
-def _one_mended(raw: bytes) -> Mended | None:
-    """One event; None where there are several, whose borders are lost: a string would swallow what is between them."""
-    return None if len(_PHASE.findall(raw)) > 1 else mend(raw)
+def _event(raw: bytes) -> Mended | None:
+    """One event, as it is or mended; None where there are several, for a string would swallow what is between them."""
+    if is_sound(raw):
+        return Mended(raw)
+    found = None if len(_PHASE.findall(raw)) > 1 else mend(raw)
+    return found if found is not None and is_sound(found.text) else None
 
 
 def _decoded(buffer: Buffer, events: list[tuple[int, bytes]], decode: Decode[T]) -> T | None:
@@ -231,6 +238,8 @@ def _ends(buffer: Buffer, at: int) -> Iterator[int]:
         last = buffer.data.rfind(b"}", at, another.start())
         ends = sorted({*ends, last + 1} - {0})
     yield from ends
+    if _is_open(buffer, at):
+        return
     balanced = _balanced(buffer, at, far if len(ends) < _TRIES else ends[-1])
     if balanced is not None:
         yield balanced
