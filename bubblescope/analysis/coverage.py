@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,27 +37,24 @@ def coverage(found: Study) -> Coverage:
     parts = {rank: _parts(found, view) for rank, view in found.views.items()}
     total = _sum(list(parts.values()))
     return Coverage(
-        kernels=total.kernels,
-        launched=_share(total.launched, total.kernels),
-        inside_ns=total.compute,
-        explained=_share(total.explained, total.compute),
-        messages=total.messages,
-        paired=_share(total.paired, total.messages),
-        ranks=tuple(_row(found, rank, each) for rank, each in parts.items()),
+        **_shares(total),
+        ranks=tuple(
+            RankCoverage(rank=rank, left_out=_left_out(found, found.views[rank]), **_shares(each))
+            for rank, each in parts.items()
+        ),
     )
 
 
-def _row(found: Study, rank: int, parts: _Parts) -> RankCoverage:
-    return RankCoverage(
-        rank=rank,
-        left_out=_left_out(found, found.views[rank]),
-        kernels=parts.kernels,
-        launched=_share(parts.launched, parts.kernels),
-        inside_ns=parts.compute,
-        explained=_share(parts.explained, parts.compute),
-        messages=parts.messages,
-        paired=_share(parts.paired, parts.messages),
-    )
+def _shares(parts: _Parts) -> dict[str, Any]:
+    """What is told alike of a rank and of the job."""
+    return {
+        "kernels": parts.kernels,
+        "launched": _share(parts.launched, parts.kernels),
+        "inside_ns": parts.compute,
+        "explained": _share(parts.explained, parts.compute),
+        "messages": parts.messages,
+        "paired": _share(parts.paired, parts.messages),
+    }
 
 
 def _left_out(found: Study, view: RankView) -> Literal["no-pipeline", "no-actions"] | None:

@@ -57,8 +57,9 @@ def _no_marks(seen: _Seen) -> bool:
 
 
 def _few_steps(seen: _Seen) -> bool:
+    """Fewer whole steps than a spread takes; a file that is cut off may have held more."""
     whole = [step for step in seen.info.steps if step.complete is not False]
-    return bool(seen.info.steps) and len(whole) < FEW_STEPS
+    return bool(seen.info.steps) and len(whole) < FEW_STEPS and not seen.found("truncated")
 
 
 def _nameless(seen: _Seen) -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bubblescope.model.report import Bubble, Imbalance, Quality, Rank, Report
 from bubblescope.report.wording import visible
 
-__all__ = ["HEADER", "Row", "Value", "fields", "render", "text", "written"]
+__all__ = ["HEADER", "Row", "Value", "fields", "render", "table"]
 
 HEADER = ("section", "id", "metric", "value")
 
@@ -28,10 +28,15 @@ Row = tuple[str, str, str, Value]
 
 def render(report: Report) -> bytes:
     """The table, with a header line and line feeds."""
+    return table(HEADER, _rows(report))
+
+
+def table(header: Sequence[str], rows: Iterable[Iterable[Value]]) -> bytes:
+    """Rows of values below their header, with line feeds."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADER)
-    writer.writerows((section, text(key), metric, written(value)) for section, key, metric, value in _rows(report))
+    writer.writerow(header)
+    writer.writerows(map(_written, row) for row in rows)
     return out.getvalue().encode()
 
 
@@ -116,15 +121,15 @@ def fields(section: str, key: str, value: object, skip: str = "") -> Iterator[Ro
             yield section, key, field.name, item
 
 
-def written(value: Value) -> str:
+def _written(value: Value) -> str:
     """A value as it stands in a cell: as in JSON, nothing where it is unknown, and a text harmless."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return text(value) if isinstance(value, str) else repr(value)
+    return _text(value) if isinstance(value, str) else repr(value)
 
 
-def text(value: str) -> str:
+def _text(value: str) -> str:
     """A text that no spreadsheet takes for a formula."""
     return f"'{visible(value)}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else visible(value)

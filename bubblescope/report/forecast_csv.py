@@ -6,12 +6,10 @@ as they are typed, 9+9+8+6.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 
 from bubblescope.model.whatif import Run, WhatIf
-from bubblescope.report.csv import Value, written
+from bubblescope.report.csv import Value, table
 
 __all__ = ["HEADER", "render"]
 
@@ -23,11 +21,7 @@ HEADER = ("row", "change", "title", *_RUN, *_MEMORY, "gain", "gain_ns", "problem
 
 def render(found: WhatIf) -> bytes:
     """The table, with a header line and line feeds."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADER)
-    writer.writerows(map(written, row) for row in _rows(found))
-    return out.getvalue().encode()
+    return table(HEADER, _rows(found))
 
 
 def _rows(found: WhatIf) -> Iterator[tuple[Value, ...]]:

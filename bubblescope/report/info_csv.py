@@ -6,23 +6,17 @@ Sections are `file` (the id is its path), `rank`, `step`, `lane` and `group` (a 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 
 from bubblescope.model.info import Info, RankInfo
-from bubblescope.report.csv import HEADER, Row, fields, text, written
+from bubblescope.report.csv import HEADER, Row, fields, table
 
 __all__ = ["render"]
 
 
 def render(found: Info) -> bytes:
     """The table, with a header line and line feeds."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADER)
-    writer.writerows((section, text(key), metric, written(value)) for section, key, metric, value in _rows(found))
-    return out.getvalue().encode()
+    return table(HEADER, _rows(found))
 
 
 def _rows(found: Info) -> Iterator[Row]:

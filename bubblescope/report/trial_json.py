@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
 
 from bubblescope.model.actions import Action, Order, blocks
-from bubblescope.report.csv import HEADER
+from bubblescope.report.csv import HEADER, Row, table
 from bubblescope.schedules.detect import Difference, Match
 from bubblescope.schedules.ranking import Ranking
 from bubblescope.schedules.recognize import Found
@@ -28,11 +26,7 @@ def render(data: Mapping[str, Any]) -> bytes:
 
 def render_csv(data: Mapping[str, Any]) -> bytes:
     """Its numbers as a long table, the columns of which are those of the report."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADER)
-    writer.writerows(_rows(data))
-    return out.getvalue().encode()
+    return table(HEADER, _rows(data))
 
 
 def trial_data(trial: Trial) -> Data:
@@ -141,7 +135,7 @@ def _departure(rank: int, each: Difference) -> Data:
     return {"rank": rank, "position": each.position, "expected": each.expected, "found": each.found}
 
 
-def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+def _rows(data: Mapping[str, Any]) -> Iterator[Row]:
     """The numbers of a simulation, or of each of a ranking; formulas and lists stand in the JSON."""
     for each in data.get("schedules", (data,)):
         key = each["schedule"] if "schedules" in data else ""
@@ -149,10 +143,10 @@ def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         yield from _fields("bubble", key, each["bubble"])
         yield from _fields("idle", key, each["idle"])
         for rank, held in enumerate(each["peak_activations"]):
-            yield "rank", f"{key}/{rank}" if key else str(rank), "peak_activations", repr(held)
+            yield "rank", f"{key}/{rank}" if key else str(rank), "peak_activations", held
 
 
-def _fields(section: str, key: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+def _fields(section: str, key: str, values: Mapping[str, Any]) -> Iterator[Row]:
     for name, value in values.items():
         if value is None or isinstance(value, int | float):
-            yield section, key, name, "" if value is None else repr(value)
+            yield section, key, name, value
