@@ -33,6 +33,7 @@ _MOST_TOGETHER = 1000
 _USUAL = 4 << 10  # bytes; most events are shorter
 _NEAR = 16 << 10  # bytes; about as far as one damaged event is worth a look
 _MARGIN = 128  # bytes; what follows the end of an event shows in less
+_DEEPEST = 16  # brackets within each other; events nest a few
 _TRIES = 6  # borders behind the beginning of an event: a damaged one may hold a list of objects
 _OVERLAP = 8 << 10  # bytes; what begins nearer to the end of a buffer may go on beyond it
 _SPACES = re.compile(rb"[ \t\r\n]*")
@@ -50,9 +51,8 @@ _EVENT = (
 """Before an object that says of itself that it is an event; those within the arguments of one do not."""
 _NEXT = re.compile(_EVENT + rb"|(?=" + _LIST_ENDS + rb")")
 _EVENTS = re.compile(_EVENT + rb"|\"traceEvents\"\s*:\s*(?=\[)")
-_ANOTHER = re.compile(rb"[^:\s]\s*+\{\s*+\"ph\"\s*:")
 _PHASE = re.compile(rb"\"ph\"\s*:")
-_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]')
+_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"|(?::\s*+)?+[{}\[\]]')
 
 
 def step(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
@@ -92,20 +92,13 @@ def _whole(buffer: Buffer, at: int) -> tuple[int, Mended] | None:
 
     That needs no look at what follows, which may be far from anything that could be told.
     """
-    if not buffer.data.startswith(b"{", at, buffer.stop) or _is_open(buffer, at):
+    if not buffer.data.startswith(b"{", at, buffer.stop):
         return None
     end = _balanced(buffer, at, min(at + _USUAL, buffer.stop))
     if end is None:
         return None
     found = _event(bytes(buffer.data[at:end]))
     return None if found is None or found.kinds.keys() & DOUBTFUL else (end - at, found)
-
-
-def _is_open(buffer: Buffer, at: int) -> bool:
-    """Whether another event begins before anything ends: so its brackets need not be looked for."""
-    far = min(at + _USUAL, buffer.stop)
-    closed = buffer.data.find(b"}", at, far)
-    return _ANOTHER.search(buffer.data, at + 1, far if closed < 0 else closed) is not None
 
 
 def _mended(buffer: Buffer) -> tuple[int, Mended] | None:
@@ -238,23 +231,26 @@ def _ends(buffer: Buffer, at: int) -> Iterator[int]:
         last = buffer.data.rfind(b"}", at, another.start())
         ends = sorted({*ends, last + 1} - {0})
     yield from ends
-    if _is_open(buffer, at):
-        return
     balanced = _balanced(buffer, at, far if len(ends) < _TRIES else ends[-1])
     if balanced is not None:
         yield balanced
 
 
 def _balanced(buffer: Buffer, at: int, far: int) -> int | None:
-    """Where the brackets of the event at `at` end, if that is before `far`."""
-    depth = 0
+    """Where the brackets of the event at `at` end, if that is before `far` and before another event begins."""
+    within = bytearray()
     for token in _TOKEN.finditer(buffer.data, at, far):
-        if token[0] in b"{[":
-            depth += 1
-        elif token[0] in b"}]":
-            depth -= 1
-            if depth <= 0:
-                return token.end() if depth == 0 else None
+        bracket = token[0][-1]
+        if bracket in b"{[":
+            if bracket == ord("{") and within.endswith(b"{") and not token[0].startswith(b":"):
+                return None  # an object within another is the value of a key
+            within.append(bracket)
+            if len(within) > _DEEPEST:
+                return None
+        elif bracket in b"}]":
+            if len(within) <= 1:
+                return token.end() if within else None
+            within.pop()
     return None
 
 
@@ -263,9 +259,11 @@ def _leave_out(buffer: Buffer) -> bool:
     where = buffer.whereabouts + 1
     if _seek(buffer, _NEXT, "no event can be read there"):
         return True
-    rest = buffer.offset + buffer.stop - where
-    tail = f"; {rest} bytes of an unfinished event, from byte {where} on, are left out" if rest > 0 else ""
-    buffer.repairs.end(f"the text ends at byte {buffer.offset + buffer.stop}, within the list of events{tail}")
+    last = buffer.offset + buffer.stop
+    if not buffer.repairs.cut:  # else it is known why
+        buffer.repairs.end(f"the text ends at byte {last}, within the list of events")
+    if last > where:
+        buffer.repairs.end(f"{last - where} bytes of an unfinished event, from byte {where} on, are left out")
     return False
 
 

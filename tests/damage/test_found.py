@@ -55,3 +55,23 @@ def test_a_timeline_whose_events_are_no_utf8(tmp_path, key):
     outcome = analyzed([path], "--json")
     assert outcome.code == 0
     assert json.loads(outcome.out)["steps"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b'{"ph":"X","name":"n","ts":1,',
+        b'{"name":"n","ph":"X","ts":1,',
+        b'{"ph":"X","args":{"a":1,',
+        b'{"ph":"X","name":"n,',
+        b'[{"ph":"X",',
+        b'{"ph":',
+        b'{"ph" :' + b" " * 60,
+        b"{}",
+    ],
+)
+def test_events_that_never_end(tmp_path, piece):
+    """The brackets of each were counted through all those that begin behind it."""
+    path = tmp_path / "rank0.json"
+    path.write_bytes(b'{"traceEvents":[' + piece * (300_000 // len(piece)))
+    assert analyzed([path], "--json").code == 3
