@@ -23,7 +23,7 @@ class PipelineStep:
     """The recorded ranks of a pipeline in one step; `steps` and `position` by rank.
 
     `doubt` is by how many nanoseconds the clocks may be wrong about the window's length; None where nothing
-    bounds it.
+    bounds it. `seen` is whether each of its stages was recorded, `spanned` whether the window is that of all of them.
     """
 
     pipeline: int
@@ -33,6 +33,7 @@ class PipelineStep:
     steps: Mapping[int, RankStep]
     position: Mapping[int, int]
     seen: bool
+    spanned: bool
 
     @property
     def useful(self) -> dict[int, int]:
@@ -130,24 +131,32 @@ def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list
         if here:
             position = {rank: at for at, ranks in enumerate(positions) for rank in ranks if rank in here}
             seen = len(set(position.values())) == len(positions)
-            window, doubt = _window(here, job.clock)
-            result.append(PipelineStep(pipeline, number, window, doubt, here, position, seen))
+            owned = _owned(here)
+            window, doubt = (owned, 0) if owned is not None else _joined(here, job.clock)
+            spanned = seen or owned is not None
+            result.append(PipelineStep(pipeline, number, window, doubt, here, position, seen, spanned))
     return [step for step in result if step.window.length and any(step.useful.values())]
 
 
-def _window(steps: Mapping[int, RankStep], clock: ClockFit) -> tuple[Window, int | None]:
-    """From the first action's start to the last action's end, and by how much the clocks may be wrong about it.
+def _owned(steps: Mapping[int, RankStep]) -> Window | None:
+    """From the first action's start to the last action's end, if one rank has both.
 
     Every action follows the first forward of stage 0, and every backward precedes the last backward of
     stage 0: where no weight gradient trails behind, a rank of stage 0 has both ends on its own clock,
     and the window does not depend on how the clocks are aligned. Of several the longest counts.
     """
+    if any(np.any(step.actions.kind == Kind.W) for step in steps.values()):
+        return None
     spans = {rank: _span(step) for rank, step in steps.items()}
     owning = [spans[rank] for rank, step in steps.items() if _has_both_ends(step)]
-    split = any(np.any(step.actions.kind == Kind.W) for step in steps.values())
+    window = max(owning, key=lambda span: span.length, default=None)
     longest = max(span.length for span in spans.values())
-    if owning and not split and max(span.length for span in owning) == longest:
-        return max(owning, key=lambda window: window.length), 0
+    return window if window is not None and window.length == longest else None
+
+
+def _joined(steps: Mapping[int, RankStep], clock: ClockFit) -> tuple[Window, int | None]:
+    """From the first action's start to the last action's end, and by how much the clocks may be wrong about it."""
+    spans = {rank: _span(step) for rank, step in steps.items()}
     first = min(spans, key=lambda rank: spans[rank].start)
     last = max(spans, key=lambda rank: spans[rank].end)
     return Window(spans[first].start, spans[last].end), _doubt(clock, first, last)

@@ -40,14 +40,15 @@ def rank_rows(found: Study, shares: Mapping[int, Shares]) -> tuple[report.Rank, 
 
 
 def _in_pipeline(view: RankView, steps: list[PipelineStep]) -> _Spent:
-    spent = _Spent([], [], [])
+    spent = _Spent([], [], [], piped=True)
     for pipeline_step in steps:
         step = pipeline_step.steps[view.timeline.rank]
         window = pipeline_step.window_of(step.rank)
         part = partition(view.lanes, step, window, view.gaps[step.step])
         spent.parts.append(part)
         spent.outside.append(outside(view.lanes, [Window(step.start, window.start), Window(window.end, step.end)]))
-        spent.bubbles.append(1 - (part.compute + part.in_stage_comm) / window.length)
+        if pipeline_step.spanned:
+            spent.bubbles.append(1 - (part.compute + part.in_stage_comm) / window.length)
     return spent
 
 
@@ -55,27 +56,27 @@ def _alone(found: Study, view: RankView) -> _Spent:
     """A rank without a pipeline: the window is the step."""
     steps = [step for number, step in view.steps.items() if number in found.used] or list(view.steps.values())
     parts = [whole_step(view.lanes, Window(step.start, step.end), piped=found.piped) for step in steps]
-    return _Spent(parts, [], [])
+    return _Spent(parts, [], [], piped=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """A rank's time, step by step; `bubbles` is empty without a pipeline."""
+    """A rank's time, step by step; `bubbles` of those whose pipeline's window is known."""
 
     parts: list[Partition]
     outside: list[Outside]
     bubbles: list[float]
+    piped: bool
 
 
 def _row(found: Study, view: RankView, spent: _Spent, shares: Shares) -> report.Rank:
     """Means of the parts; the window is their sum, so that it still adds up to the nanosecond."""
     mean = {name: _mean([getattr(part, name) for part in spent.parts]) for name in _PARTS}
     split = all(part.split for part in spent.parts)
-    piped = bool(spent.bubbles)
     return report.Rank(
         rank=view.timeline.rank,
-        stages=found.job.placement.get(view.position, ()) if piped and view.position is not None else (),
-        pipeline=view.pipeline if piped else None,
+        stages=found.job.placement.get(view.position, ()) if spent.piped and view.position is not None else (),
+        pipeline=view.pipeline if spent.piped else None,
         window_ns=sum(mean.values()),
         compute_ns=mean["compute"],
         in_stage_comm_ns=mean["in_stage_comm"],
@@ -85,7 +86,7 @@ def _row(found: Study, view: RankView, spent: _Spent, shares: Shares) -> report.
         pp_wait_ns=mean["pp_wait"] if split else None,
         host_ns=mean["host"],
         other_ns=mean["other"],
-        bubble=fmean(spent.bubbles) if piped else None,
+        bubble=fmean(spent.bubbles) if spent.bubbles else None,
         busy=shares.busy,
         useful=shares.useful,
         outside=report.Outside(

@@ -61,7 +61,10 @@ class _Sums:
 
 
 def stages(job: Job, steps: Sequence[PipelineStep]) -> tuple[report.Stage, ...]:
-    """Means a micro-batch and step of every stage that was recorded."""
+    """Means a micro-batch and step of every stage that was recorded.
+
+    Bubble and idle phases are told where the window of a pipeline is known.
+    """
     sums: dict[int, _Sums] = {}
     for pipeline_step in steps:
         for step in pipeline_step.steps.values():
@@ -81,8 +84,9 @@ def _gather(sums: dict[int, _Sums], pipeline_step: PipelineStep, step: RankStep)
             lengths = durations[mine & (step.actions.kind == kind)]
             entry.lengths.setdefault(Kind(kind), []).extend(lengths.tolist())
         entry.work.append(int(durations[mine].sum()))
-        entry.bubble.append(bubble)
-        entry.idle.append(idle)
+        if pipeline_step.spanned:
+            entry.bubble.append(bubble)
+            entry.idle.append(idle)
 
 
 def holders(job: Job) -> dict[int, tuple[int, tuple[int, ...]]]:
@@ -98,7 +102,7 @@ def holders(job: Job) -> dict[int, tuple[int, tuple[int, ...]]]:
 
 def _stage(stage: int, chunk: int, ranks: tuple[int, ...], sums: _Sums) -> report.Stage:
     mean = {kind: round(fmean(lengths)) for kind, lengths in sums.lengths.items()}
-    warmup, steady, cooldown = (round(fmean(part)) for part in zip(*sums.idle, strict=True))
+    idle = list(zip(*sums.idle, strict=True)) or [()] * 3
     return report.Stage(
         stage=stage,
         chunk=chunk,
@@ -107,8 +111,12 @@ def _stage(stage: int, chunk: int, ranks: tuple[int, ...], sums: _Sums) -> repor
         backward_ns=mean.get(Kind.B, mean.get(Kind.I)),
         weight_ns=mean.get(Kind.W),
         work_ns=round(fmean(sums.work)),
-        bubble=fmean(sums.bubble),
-        warmup_ns=warmup,
-        steady_ns=steady,
-        cooldown_ns=cooldown,
+        bubble=fmean(sums.bubble) if sums.bubble else None,
+        warmup_ns=_mean(idle[0]),
+        steady_ns=_mean(idle[1]),
+        cooldown_ns=_mean(idle[2]),
     )
+
+
+def _mean(lengths: Sequence[int]) -> int | None:
+    return round(fmean(lengths)) if lengths else None

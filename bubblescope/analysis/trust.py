@@ -23,6 +23,7 @@ WORDS = {
     "no-work": "no time of any rank was told",
     "no-schedule": "no known schedule has the order that was found",
     "no-formula": "the schedule has no formula for this shape",
+    "unseen-window": "ranks that may hold an end of a pipeline's window were not recorded",
     "residual": "the causes leave more than 5 % of the window unexplained, or the bubble itself is in doubt",
 }
 """Reasons that are no findings."""
@@ -76,6 +77,12 @@ def _doubts(report: Report, number: Number) -> tuple[str, ...]:
     unpaired = covered is not None and covered.paired is not None and covered.paired < PAIRED
     if number == "causes" and not report.bubble.trusted:
         return ("residual",)
+    unseen = {
+        "ranks": any(rank.stages and rank.bubble is None for rank in report.ranks),
+        "stages": any(stage.bubble is None for stage in report.stages),
+    }
+    if unseen.get(number):
+        return ("unseen-window",)
     return ("unpaired-p2p",) if number == "communication" and unpaired else ()
 
 

@@ -252,7 +252,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Means a micro-batch and step of a stage; bubble and phases are those of its ranks."""
+    """Means a micro-batch and step of a stage; bubble and phases of its ranks, None where no window is known."""
 
     stage: int
     chunk: int
@@ -261,10 +261,10 @@ class Stage:
     backward_ns: int | None
     weight_ns: int | None
     work_ns: int
-    bubble: float
-    warmup_ns: int
-    steady_ns: int
-    cooldown_ns: int
+    bubble: float | None
+    warmup_ns: int | None
+    steady_ns: int | None
+    cooldown_ns: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

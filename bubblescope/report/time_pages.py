@@ -167,7 +167,10 @@ TIME = (
             rows=(("rank 0", "1 - 240 / 391", "38.6%"), ("rank 3, the slow one", "1 - 288 / 391", "26.3%")),
         ),
         reading="The rank with the least bubble is the one that the others wait for.",
-        pitfalls="A small bubble is no praise: the slowest rank has the smallest.",
+        pitfalls=(
+            "A small bubble is no praise: the slowest rank has the smallest. It is null where ranks at the ends of the "
+            "pipeline's window were not recorded."
+        ),
         where="the column bubble of Ranks and of Stages",
         see=("bubble", "stage_ratio", "compute"),
         section=_PARTS,

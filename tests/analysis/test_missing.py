@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 import pytest
 
 from bubblescope.analysis.missing import ASSUMPTION, interval
@@ -107,6 +109,41 @@ def test_missing_peers_and_replicas_make_no_interval(tmp_path, made):
     assert found.layout.missing_ranks == whole.missing
     assert [f.severity for f in found.quality.findings if f.code == "missing-ranks"] == ["info"]
     assert found.quality.verdict == "ok"
+
+
+@pytest.mark.parametrize(
+    ("made", "untold"),
+    [
+        ({"missing": (2,)}, ()),
+        ({"missing": (0,)}, (1, 2, 3)),
+        ({"p": 2, "d": 2, "missing": (0,)}, (2,)),
+        ({"p": 2, "d": 2, "missing": (2,)}, ()),
+        ({"schedule": "zb-h1", "missing": (3,)}, (0, 1, 2)),
+    ],
+)
+def test_the_bubble_of_a_rank_is_right_or_untold(tmp_path, made, untold):
+    """It is told of a window: that of a pipeline seen whole, or of one whose first rank was seen and saw it all."""
+    whole = Job(**(SMALL | made))
+    write(whole, tmp_path)
+    found = analyze([str(tmp_path)]).report
+    known = [
+        (rank.rank, rank.pp, 1 - rank.useful / pipe.window)
+        for step in truth(whole).used
+        for pipe in step.pipelines
+        for rank in pipe.ranks
+    ]
+    bubbles = {rank: fmean(bubble for its, _, bubble in known if its == rank) for rank, _, _ in known}
+    assert {row.rank: row.bubble for row in found.ranks} == {
+        row.rank: None if row.rank in untold else pytest.approx(bubbles[row.rank], abs=0.005) for row in found.ranks
+    }
+    told = {at: [bubble for _, pp, bubble in known if pp == at] for at in range(whole.p)}
+    for stage in found.stages:
+        lost = set(stage.ranks) <= {*untold, *whole.missing}
+        assert stage.bubble == (None if lost else pytest.approx(fmean(told[stage.stage]), abs=0.005))
+        assert (stage.warmup_ns is None) == lost
+    reasons = {number.number: number.reasons for number in found.quality.numbers}
+    assert ("unseen-window" in reasons["ranks"]) == bool(untold)
+    assert ("unseen-window" in reasons["stages"]) == any(stage.bubble is None for stage in found.stages)
 
 
 def test_a_chain_with_a_hole(tmp_path):
