@@ -69,3 +69,15 @@ def test_steps_whose_kernels_are_behind_the_cut(tmp_path, order, cut):
         assert found == {step: whole[step] for step in found}
         seen.add(len(found))
     assert order == "streams" or seen >= {0, 1, 2}
+
+
+def test_what_is_cut_off_early_needs_no_labels(tmp_path):
+    """A rank of which little is left counts as not recorded, and nobody is told to record more than was."""
+    path = write(Job(schedule="1f1b", p=2, m=4, steps=3, kernels=3), tmp_path)[1]
+    text = gzip.decompress(path.read_bytes())
+    path.write_bytes(gzip.compress(text[: len(text) // 10]))
+    found = analyze([str(tmp_path)]).report
+    assert found.bubble.measured is None
+    messages = {finding.code: finding.message for finding in found.quality.findings}
+    assert messages["unlabelled"].endswith("told on rank 1: what is left of what was cut off does not tell them")
+    assert "ProfilerActivity" not in messages["lost-kernels"]

@@ -121,11 +121,14 @@ def _unlabelled(job: Job) -> Finding | None:
     ranks = [rank for rank, t in job.timelines.items() if not len(t.actions)]
     if not ranks:
         return None
-    message = (
-        f"no forward or backward could be told on {words.ranks_named(ranks)}: neither labels nor autograd numbers are "
-        "there, and the kernels between messages do not recur as those of micro-batches would. "
-        f"{_remedy(job, ranks[0])}"
+    whole = [rank for rank in ranks if all(f.code != "truncated" for f in job.timelines[rank].findings)]
+    why = (
+        "neither labels nor autograd numbers are there, and the kernels between messages do not recur as those of "
+        f"micro-batches would. {_remedy(job, whole[0])}"
+        if whole
+        else "what is left of what was cut off does not tell them"
     )
+    message = f"no forward or backward could be told on {words.ranks_named(ranks)}: {why}"
     return Finding("unlabelled", "warning", message)
 
 

@@ -27,7 +27,7 @@ def lost(trace: RankTrace) -> tuple[Finding, ...]:
     if not trace.on_gpu and _by_nccl(trace):
         message = (
             "no kernel was recorded of a job that communicates by NCCL: what counts as work is only what the host "
-            "did to start it; record ProfilerActivity.CUDA, too"
+            f"did to start it; {'the text ends before them' if _is_cut(trace) else 'record ProfilerActivity.CUDA, too'}"
         )
         return (Finding("lost-kernels", "warning", message, trace.source.path),)
     launches = _launches(trace)
@@ -67,12 +67,17 @@ def _last_written(trace: RankTrace) -> Times:
     What runs there may have gone on behind the cut: events are written in the order of their beginnings, host and GPU
     mixed, or the calls that launch kernels behind all others.
     """
-    if not any(finding.code == "truncated" for finding in trace.findings):
+    if not _is_cut(trace):
         return np.empty(0, np.int64)
     of_host = [block.start.max() for block in (trace.ops, trace.annotations, trace.frames) if len(block)]
     launched = [trace.launches.start.max()] if len(trace.launches) else []
     last = [max(of_host + launched)] if of_host or launched else []
     return distinct(np.array(last + launched, np.int64))
+
+
+def _is_cut(trace: RankTrace) -> bool:
+    """Whether the file's text ended before its events did."""
+    return any(finding.code == "truncated" for finding in trace.findings)
 
 
 def cut_off(trace: RankTrace) -> Times:

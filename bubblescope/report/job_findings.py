@@ -115,7 +115,7 @@ OF_JOBS = (
             "no forward or backward could be told on a rank; or send/receive kernels of no known purpose stand alone"
         ),
         effect="degraded: that rank counts as not recorded, or what may be a pipeline is taken for none.",
-        remedy="Label the actions, as the message says.",
+        remedy="Label the actions, as the message says; a trace that is cut off must be recorded again.",
         see=(
             "told-by-kernels",
             "backward-unlabelled",
