@@ -189,14 +189,15 @@ def ranks(folder: Path, runs: int, hta: str | None) -> None:
 
 
 def against_hta(hta: str, paths: Sequence[str], ours: Sequence[Ran]) -> None:
-    """A row of what HTA takes for the same."""
+    """A row of what HTA takes for the same; not in turns with ours, so that medians are compared."""
     try:
         theirs = [run(hta, "-c", HTA, *paths) for _ in range(HTA_RUNS)]
     except FailedError as error:
         row("", "HTA", "fails", "", f"`{error}`")
         return
     memory = ratio([max(ran.peak for ran in ours)], [max(ran.peak for ran in theirs)], 0.5)
-    told = f"{ratio(seconds_of(ours), seconds_of(theirs), 0.1)}; peak {memory}"
+    medians = [[statistics.median(seconds_of(runs))] for runs in (ours, theirs)]
+    told = f"{ratio(*medians, 0.1)}; peak {memory}"
     row("", "HTA", spread(seconds_of(theirs)), peak(theirs), told)
 
 
