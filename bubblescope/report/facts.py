@@ -52,6 +52,7 @@ def facts(report: Report) -> tuple[Fact, ...]:
         ("Replicas", _replicas(report)),
         ("Links", _slow_links(report)),
         ("Clocks", _clocks(report)),
+        ("Mended", _mended(report)),
         ("Covered", coverage.covered(report.quality)),
         ("Trust", coverage.trust(report.quality)),
     ]
@@ -193,6 +194,12 @@ def _interval(bubble: Bubble) -> str:
     """What the clocks leave open of a bubble that was measured; nothing where no digit changes."""
     lower, upper = words.percent(bubble.lower), words.percent(bubble.upper)
     return "" if bubble.measured is None or lower == upper else f"; so the bubble is between {lower} and {upper}"
+
+
+def _mended(report: Report) -> str:
+    """How many files were damaged and lost nothing by it; of others a warning says what they lost."""
+    files = sum(finding.code == "repaired" and finding.severity == "info" for finding in report.quality.findings)
+    return f"the damaged text of {words.counted(files, 'file')}, with nothing left out; info says what" if files else ""
 
 
 def findings(report: Report) -> tuple[str, ...]:

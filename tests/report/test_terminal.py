@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from bubblescope.model.trace import Finding
 from bubblescope.report import terminal
 from bubblescope.report.wording import ABSENT
 
@@ -121,3 +122,13 @@ def test_untrusted_causes_are_warned_of(samples, left, warned):
     *known, rest = report.bubble.causes
     bubble = replace(report.bubble, causes=(*known, replace(rest, share=left)))
     assert ("do not rely on them" in terminal.plain(replace(report, bubble=bubble)).decode()) is warned
+
+
+@pytest.mark.parametrize(("severity", "mended"), [("info", True), ("warning", False)])
+def test_mended_files_are_counted(samples, severity, mended):
+    """Where nothing was left out there is no warning, and still a word of it."""
+    report = samples["1f1b"]
+    repaired = [Finding("repaired", severity, "the text is damaged: ...", path) for path in "ab"]
+    damaged = replace(report, quality=replace(report.quality, findings=tuple(repaired)))
+    shown = "Mended    the damaged text of 2 files, with nothing left out" in terminal.plain(damaged).decode()
+    assert shown is mended
