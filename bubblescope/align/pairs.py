@@ -23,6 +23,9 @@ NONE = -1
 UNKNOWN = np.iinfo(np.int64).min
 """`Pairing.other` where the other half was not recorded or not found."""
 
+LATE = 0.05
+"""Share of receives that may end after the actions that they feed, as clocks and kernels are not perfect."""
+
 Key = tuple[int, int, int, int, Action]  # pipeline, lane, step, direction-free: the action that needs the message
 
 
@@ -170,7 +173,7 @@ def _ends(job: Job, rank: int, holders: _Holders) -> Ints:
     for direction in (Messages.RECV, Messages.SEND):
         for message_rows, action_rows in _matched(job, rank, holders, direction):
             result[message_rows] = action_rows
-    return result if _plausible(timeline, result) else np.full(len(result), NONE)
+    return _believed(timeline, result)
 
 
 def _labelled(timeline: RankTimeline) -> Ints:
@@ -253,8 +256,18 @@ def _downward(job: Job) -> set[int]:
     return found
 
 
-def _plausible(timeline: RankTimeline, ends: Ints) -> bool:
-    """Whether hardly any action would have ended before the receive that it awaited."""
-    received = np.flatnonzero((ends >= 0) & (timeline.messages.direction == Messages.RECV))
-    late = timeline.messages.end[received] > timeline.actions.end[ends[received]]
-    return not len(received) or float(np.mean(late)) <= 0.05
+def _believed(timeline: RankTimeline, ends: Ints) -> Ints:
+    """The ends without those that cannot be.
+
+    An action that would have ended before the receive that it awaited shows that the guess is wrong: of the step, where
+    most of the others fit, as it may be torn by a cut or by lost events; else of all.
+    """
+    messages = timeline.messages
+    received = np.flatnonzero((ends >= 0) & (messages.direction == Messages.RECV))
+    late = messages.end[received] > timeline.actions.end[ends[received]]
+    if late.sum() <= LATE * len(late):
+        return ends
+    steps, of_step, counts = np.unique(messages.step[received], return_inverse=True, return_counts=True)
+    wrong = np.bincount(of_step, late) > LATE * counts
+    lost = np.isin(messages.step, steps[wrong]) | (np.mean(wrong) >= 0.5)
+    return np.where(lost, NONE, ends)

@@ -159,6 +159,17 @@ def test_implausible_ends_are_given_up():
     assert ends_of(job(timeline(0), last))[1] == [("recv 0", NOBODY, "?"), ("send 0", NOBODY, "?")]
 
 
+@pytest.mark.parametrize(("torn", "left"), [((), "012"), ((2,), "01"), ((0,), "12"), ((0, 1), ""), ((0, 1, 2), "")])
+def test_a_torn_step_leaves_the_others_alone(torn, left):
+    """Where a cut took an action more than messages the guess is wrong in that step; where it is in most, in all."""
+    steps = [(number, 100 * number, 100 * number + 100) for number in range(3)]
+    actions = [("1F0", 100 * n + 20, 100 * n + 30, n) for n in range(3)]
+    receives = [("recv 0", 100 * n, 100 * n + (40 if n in torn else 10), n) for n in range(3)]
+    built = job(timeline(0), timeline(1, steps=steps, actions=actions, messages=receives))
+    found = [action for _, action, _ in ends_of(built)[1]]
+    assert found == ["1F0" if str(n) in left else NOBODY for n in range(3)]
+
+
 def test_a_rare_late_receive_is_borne():
     """One in twenty may be late, as clocks and kernels are not perfect."""
     actions = [(f"1F{i}", 100 * i + 50, 100 * i + 90) for i in range(20)]

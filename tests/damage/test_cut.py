@@ -21,7 +21,6 @@ _STEP = re.compile(r"ProfilerStep\s*#(\d+)")
 TRUST = ("trusted", "reasons", "reason", "source", "evidence", "confidence", "runner_up")
 """What tells how far an answer is to be trusted, which a cut may change."""
 
-WAITING = {"p2p", "host", "residual"}
 EXACT = ("layout", "pipelines", "stages")
 
 
@@ -68,16 +67,9 @@ def answer(folder, steps):
 
 
 def bare(value):
-    """A part of a report without what is said of how far to trust it, and with all waiting as one.
-
-    What a transfer takes is told by all messages of the recording, those of steps that are left out too; so a cut may
-    move what was waiting for a message to what nobody explains.
-    """
+    """A part of a report without what is said of how far to trust it."""
     if isinstance(value, dict):
-        kept = {key: bare(item) for key, item in value.items() if key not in TRUST}
-        if kept.keys() >= WAITING:
-            kept["waiting"] = sum(kept.pop(cause) for cause in WAITING)
-        return kept
+        return {key: bare(item) for key, item in value.items() if key not in TRUST}
     return [bare(item) for item in value] if isinstance(value, list) else value
 
 
