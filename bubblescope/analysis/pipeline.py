@@ -131,11 +131,16 @@ def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list
         if here:
             position = {rank: at for at, ranks in enumerate(positions) for rank in ranks if rank in here}
             seen = len(set(position.values())) == len(positions)
-            owned = _owned(here)
+            owned = _owned(here) if _one_way(job) else None
             window, doubt = (owned, 0) if owned is not None else _joined(here, job.clock)
             spanned = seen or owned is not None
             result.append(PipelineStep(pipeline, number, window, doubt, here, position, seen, spanned))
     return [step for step in result if step.window.length and any(step.useful.values())]
+
+
+def _one_way(job: Job) -> bool:
+    """Whether micro-batches enter the pipeline at one end alone: at two, each has a first and a last action."""
+    return sum(0 in stages for stages in job.placement.values()) <= 1
 
 
 def _owned(steps: Mapping[int, RankStep]) -> Window | None:

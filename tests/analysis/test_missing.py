@@ -119,6 +119,8 @@ def test_missing_peers_and_replicas_make_no_interval(tmp_path, made):
         ({"p": 2, "d": 2, "missing": (0,)}, (2,)),
         ({"p": 2, "d": 2, "missing": (2,)}, ()),
         ({"schedule": "zb-h1", "missing": (3,)}, (0, 1, 2)),
+        ({"schedule": "chimera", "host_gaps_ns": (0, 0, 0, 60_000)}, ()),
+        ({"schedule": "chimera", "host_gaps_ns": (0, 0, 0, 60_000), "missing": (3,)}, (0, 1, 2)),
     ],
 )
 def test_the_bubble_of_a_rank_is_right_or_untold(tmp_path, made, untold):
