@@ -19,7 +19,7 @@ import msgspec
 from bubblescope.ingest.mending import COMMAS, DOUBTFUL, Mended, is_sound, mend
 from bubblescope.ingest.stream import Buffer, Place
 
-__all__ = ["LONGEST_EVENT", "Decode", "resume", "step"]
+__all__ = ["LONGEST_EVENT", "Decode", "is_lost", "resume", "step"]
 
 T = TypeVar("T")
 Decode = Callable[[memoryview, Place], T]
@@ -242,16 +242,23 @@ def _balanced(buffer: Buffer, at: int, far: int) -> int | None:
     for token in _TOKEN.finditer(buffer.data, at, far):
         bracket = token[0][-1]
         if bracket in b"{[":
-            if bracket == ord("{") and within.endswith(b"{") and not token[0].startswith(b":"):
-                return None  # an object within another is the value of a key
-            within.append(bracket)
-            if len(within) > _DEEPEST:
+            if is_lost(within, token[0]):
                 return None
+            within.append(bracket)
         elif bracket in b"}]":
             if len(within) <= 1:
                 return token.end() if within else None
             within.pop()
     return None
+
+
+def is_lost(within: bytearray, opening: bytes, deepest: int = _DEEPEST) -> bool:
+    """Whether a bracket behind others that are open, with the colon before it, shows that one of them never ends.
+
+    An object within another is the value of a key, and events nest a few times.
+    """
+    misplaced = opening == b"{" and within.endswith(b"{")
+    return misplaced or len(within) >= deepest
 
 
 def _leave_out(buffer: Buffer) -> bool:

@@ -34,8 +34,9 @@ _TRIES = 2  # likely borders tried before the brackets are counted, which is slo
 _LOOKED_AT = 10_000  # openings; where so many are no border, they stand in a string
 _OPENING = re.compile(rb'\{\s*"[^"\\]*"')
 _FAR = 4096  # bytes; an event's first key lies nearer to its beginning
-_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]')
-_BEHIND_DAMAGE = 4096  # bytes looked at behind damage, and twice as many with each success: it may come again soon
+_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|(?::\s*+)?+[{}\[\]]')
+_AT_FIRST = 4096  # bytes looked at, also behind damage, and twice as many with each success: its end may be near
+_DEEPEST = 64  # brackets within each other; more than for a damaged event, for what is sound must not be taken for one
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
@@ -47,7 +48,7 @@ def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
     Afterwards the buffer stands behind the list, or at the end of a file that ends before it; what is damaged is
     mended or left out, and `buffer.repairs` tell.
     """
-    reach = len(buffer.data)
+    reach = _AT_FIRST
     while True:
         if 2 * len(buffer) < len(buffer.data) and not buffer.ended:  # not each time, where events are damaged
             buffer.fill()
@@ -63,7 +64,7 @@ def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
             continue
         except _DamageError:
             done, result = damage.step(buffer, decode)
-            reach = _BEHIND_DAMAGE
+            reach = _AT_FIRST
         if result is not None:
             yield result
         if done:
@@ -164,25 +165,35 @@ def _back(data: bytearray, at: int) -> int:
 def _structure(buffer: Buffer, limit: int) -> tuple[int | None, int | None]:
     """The last border before `limit`, and the bracket that ends the list.
 
-    Raises _DamageError where events end, but none before a comma.
+    Raises _DamageError where events end, but none before a comma, and where the first one cannot end.
     """
-    depth = 0
-    ends: list[int] = []
-    for token in _TOKEN.finditer(buffer.data, buffer.start + 1, limit):
-        byte = token[0]
-        if byte in b"{[":
-            depth += 1
-        elif byte in b"}]":
-            if depth == 0:
-                return None, token.start()
-            depth -= 1
-            if depth == 0:
-                ends.append(token.end())
+    ends, end, lost = _objects(buffer, limit)
+    if end is not None:
+        return None, end
     for at in reversed(ends):
         while at < limit and buffer.data[at] in SPACE:
             at += 1  # noqa: PLW2901 - steps from the end of an event to its comma
         if at < limit and buffer.data[at] == ord(","):
             return at, None
-    if len(ends) > 1:
+    if len(ends) > 1 or lost:
         raise _DamageError
     return None, None
+
+
+def _objects(buffer: Buffer, limit: int) -> tuple[list[int], int | None, bool]:
+    """Where the objects of the list end before `limit`, the bracket that ends it, and whether one can have no end."""
+    within = bytearray()
+    ends: list[int] = []
+    for token in _TOKEN.finditer(buffer.data, buffer.start + 1, limit):
+        bracket = token[0][-1]
+        if bracket in b"{[":
+            if damage.is_lost(within, token[0], _DEEPEST):
+                return ends, None, True
+            within.append(bracket)
+        elif bracket in b"}]":
+            if not within:
+                return ends, token.end() - 1, False
+            within.pop()
+            if not within:
+                ends.append(token.end())
+    return ends, None, False

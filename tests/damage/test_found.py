@@ -75,3 +75,22 @@ def test_events_that_never_end(tmp_path, piece):
     path = tmp_path / "rank0.json"
     path.write_bytes(b'{"traceEvents":[' + piece * (300_000 // len(piece)))
     assert analyzed([path], "--json").code == 3
+
+
+EVENT = b'{"ph":"X","name":"n","ts":1,"dur":1,"pid":0,"tid":0},'
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        EVENT + b'}{"ph":"X",',
+        b":{" + EVENT + b'[[{"id":"x],"otherData":',
+        b'{"a":/*"{"ph":"X",],"otherData":}}}}:{',
+        b'"name":"n","dur":1{"ph":"X",{"ph":"X",],"otherData":',
+    ],
+)
+def test_damage_between_sound_events(tmp_path, piece):
+    """Behind each piece the whole rest of the file was looked at again."""
+    path = tmp_path / "rank0.json"
+    path.write_bytes(b'{"traceEvents":[' + piece * (200_000 // len(piece)))
+    assert analyzed([path], "--json").code == 3
