@@ -46,7 +46,7 @@ AFFECTED: Mapping[str, frozenset[Number]] = {
     "steps-assumed": frozenset({"bubble", "causes", "throughput", "ranks"}),
     "repeated-actions": _PIPELINE | {"schedule", "formula"},
     "untold-chunks": frozenset({"causes", "stages", "schedule", "formula", "imbalance"}),
-    "clock-uncertain": frozenset({"bubble", "causes", "communication"}),
+    "clock-uncertain": frozenset({"bubble", "causes", "stages", "ranks", "communication"}),
     "contradiction": _TIMES | {"schedule", "formula"},
     "unnamed-communication": frozenset({"bubble", "causes", "ranks", "imbalance"}),
 }
