@@ -52,7 +52,7 @@ _EVENT = (
 _NEXT = re.compile(_EVENT + rb"|(?=" + _LIST_ENDS + rb")")
 _EVENTS = re.compile(_EVENT + rb"|\"traceEvents\"\s*:\s*(?=\[)")
 _PHASE = re.compile(rb"\"ph\"\s*:")
-_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"|(?::\s*+)?+[{}\[\]]')
+_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"|(?::\s*+)?+([{}\[\]])')
 
 
 def step(buffer: Buffer, decode: Decode[T]) -> tuple[bool, T | None]:
@@ -240,12 +240,11 @@ def _balanced(buffer: Buffer, at: int, far: int) -> int | None:
     """Where the brackets of the event at `at` end, if that is before `far` and before another event begins."""
     within = bytearray()
     for token in _TOKEN.finditer(buffer.data, at, far):
-        bracket = token[0][-1]
-        if bracket in b"{[":
+        if token[1] in (b"{", b"["):
             if is_lost(within, token[0]):
                 return None
-            within.append(bracket)
-        elif bracket in b"}]":
+            within += token[1]
+        elif token[1] is not None:
             if len(within) <= 1:
                 return token.end() if within else None
             within.pop()

@@ -34,7 +34,7 @@ _TRIES = 2  # likely borders tried before the brackets are counted, which is slo
 _LOOKED_AT = 10_000  # openings; where so many are no border, they stand in a string
 _OPENING = re.compile(rb'\{\s*"[^"\\]*"')
 _FAR = 4096  # bytes; an event's first key lies nearer to its beginning
-_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|(?::\s*+)?+[{}\[\]]')
+_TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|(?::\s*+)?+([{}\[\]])')
 _AT_FIRST = 4096  # bytes looked at, also behind damage, and twice as many with each success: its end may be near
 _DEEPEST = 64  # brackets within each other; more than for a damaged event, for what is sound must not be taken for one
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -185,12 +185,11 @@ def _objects(buffer: Buffer, limit: int) -> tuple[list[int], int | None, bool]:
     within = bytearray()
     ends: list[int] = []
     for token in _TOKEN.finditer(buffer.data, buffer.start + 1, limit):
-        bracket = token[0][-1]
-        if bracket in b"{[":
+        if token[1] in (b"{", b"["):
             if damage.is_lost(within, token[0], _DEEPEST):
                 return ends, None, True
-            within.append(bracket)
-        elif bracket in b"}]":
+            within += token[1]
+        elif token[1] is not None:
             if not within:
                 return ends, token.end() - 1, False
             within.pop()
