@@ -32,6 +32,8 @@ UNFINISHED = ".qdstrm"
 """The suffix of what a run leaves that was killed before it wrote its report."""
 
 _EVENT = re.compile(rb'"ph"\s*:')
+_VALUES = re.compile(rb'\[\s*(?:["\[]|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\s*[],]|(?:true|false|null)\s*[],]|\Z)')
+"""How a list in JSON begins, and what settings in TOML and lines of a log do not."""
 
 _MAGIC = (
     (b"PK\x03\x04", "a ZIP archive", "Unpack it first, with unzip."),
@@ -176,7 +178,9 @@ def _list(buffer: Buffer) -> Format:
     first = first_byte(buffer)
     if first == ord("{"):
         return Format("foreign", "JSON, but a list of objects that are no trace events")
-    return Format("foreign", "JSON, but an empty list" if first == ord("]") else "JSON, but no list of events")
+    if first == ord("]"):
+        return Format("foreign", "JSON, but an empty list")
+    return Format("foreign", "JSON, but no list of events") if _VALUES.match(head) else _text(head, "text")
 
 
 def _object(buffer: Buffer, head: bytes) -> Format:
