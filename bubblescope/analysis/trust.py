@@ -75,15 +75,14 @@ def _doubts(report: Report, number: Number) -> tuple[str, ...]:
     """What speaks against a number beside findings."""
     covered = report.quality.coverage
     unpaired = covered is not None and covered.paired is not None and covered.paired < PAIRED
-    if number == "causes" and not report.bubble.trusted:
-        return ("residual",)
-    unseen = {
-        "ranks": any(rank.stages and rank.bubble is None for rank in report.ranks),
-        "stages": any(stage.bubble is None for stage in report.stages),
+    doubts: dict[Number, tuple[str, bool]] = {
+        "causes": ("residual", not report.bubble.trusted),
+        "ranks": ("unseen-window", any(rank.stages and rank.bubble is None for rank in report.ranks)),
+        "stages": ("unseen-window", any(stage.bubble is None for stage in report.stages)),
+        "communication": ("unpaired-p2p", unpaired),
     }
-    if unseen.get(number):
-        return ("unseen-window",)
-    return ("unpaired-p2p",) if number == "communication" and unpaired else ()
+    reason, holds = doubts.get(number, ("", False))
+    return (reason,) if holds else ()
 
 
 def _piped(report: Report) -> bool:
