@@ -199,7 +199,11 @@ def _interval(bubble: Bubble) -> str:
 def _mended(report: Report) -> str:
     """How many files were damaged and lost nothing by it; of others a warning says what they lost."""
     files = sum(finding.code == "repaired" and finding.severity == "info" for finding in report.quality.findings)
-    return f"the damaged text of {words.counted(files, 'file')}, with nothing left out; info says what" if files else ""
+    return (
+        f"the damaged text of {words.counted(files, 'file')}, with nothing left out: see bubblescope info"
+        if files
+        else ""
+    )
 
 
 def findings(report: Report) -> tuple[str, ...]:

@@ -130,5 +130,5 @@ def test_mended_files_are_counted(samples, severity, mended):
     report = samples["1f1b"]
     repaired = [Finding("repaired", severity, "the text is damaged: ...", path) for path in "ab"]
     damaged = replace(report, quality=replace(report.quality, findings=tuple(repaired)))
-    shown = "Mended    the damaged text of 2 files, with nothing left out" in terminal.plain(damaged).decode()
+    shown = "Mended    the damaged text of 2 files, with nothing left out: see" in terminal.plain(damaged).decode()
     assert shown is mended
