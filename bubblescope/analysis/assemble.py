@@ -13,6 +13,7 @@ from bubblescope.analysis.causes import LIMIT, Reasons, reasons
 from bubblescope.analysis.doubts import doubts
 from bubblescope.analysis.partition import Window
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
+from bubblescope.analysis.samples import samples
 from bubblescope.analysis.slow_links import slow_links
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
 from bubblescope.analysis.step_times import step_times
@@ -65,7 +66,7 @@ def assemble(found: Study, options: Options) -> report.Report:
         worst_bubbles=worst_bubbles(found, origin),
         findings=(),
     )
-    return replace(made, quality=judged(made))
+    return replace(made, quality=judged(made), metrics=samples(found, made, times))
 
 
 def _inputs(job: Job) -> tuple[report.Input, ...]:

@@ -7,7 +7,6 @@ from statistics import fmean, median_low
 
 import numpy as np
 
-from bubblescope.analysis.chance import holm
 from bubblescope.analysis.compare import Pairs, above, pairs_of
 from bubblescope.analysis.leftover import rest
 from bubblescope.analysis.loads import Loads, loads
@@ -17,8 +16,9 @@ from bubblescope.analysis.stragglers import replica_ratio, stragglers
 from bubblescope.analysis.study import Study
 from bubblescope.analysis.variation import SlowMicrobatch, Variation
 from bubblescope.model import report
+from bubblescope.model.chance import holm
 
-__all__ = ["imbalance"]
+__all__ = ["imbalance", "stage_ratios"]
 
 _WORST = 5
 """How many slow micro-batches and pauses are listed."""
@@ -29,7 +29,7 @@ def imbalance(found: Study, stages: Sequence[report.Stage], variation: Variation
     if not stages:
         return _NOTHING
     work = loads(found.steps)
-    ratios = _ratios(work, [stage.stage for stage in stages])
+    ratios = stage_ratios(work, [stage.stage for stage in stages])
     slowest = max(ratios, key=lambda stage: ratios[stage])
     whole = [] if found.job.untold_chunks else found.whole
     costs = slowdowns(whole, rest(found.views, whole), found.job.last_stage, slowest)
@@ -63,7 +63,7 @@ _NOTHING = report.Imbalance(
 )
 
 
-def _ratios(work: Loads, stages: Sequence[int]) -> dict[int, float]:
+def stage_ratios(work: Loads, stages: Sequence[int]) -> dict[int, float]:
     """The work of each stage over the mean of the stages: over replicas the lower median, as in the profiles.
 
     One slow rank makes no heavy stage.

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bubblescope.analysis.chance import t_tail
+from bubblescope.model.chance import t_tail
 from bubblescope.model.columns import Floats, Times
 
 __all__ = ["ENOUGH", "LEAST", "LEVEL", "Difference", "Pairs", "above", "apart", "pairs_of"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bubblescope.analysis.chance import binomial_tail, t_limit
 from bubblescope.analysis.groups import median_by
+from bubblescope.model.chance import binomial_tail, t_limit
 from bubblescope.model.columns import Bools, Floats, Ints
 
 __all__ = ["FLOOR", "LEVEL", "outlying"]

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bubblescope.analysis.chance import holm, t_tail
 from bubblescope.analysis.compare import LEAST, LEVEL, Pairs, above, apart, pairs_of
 from bubblescope.analysis.loads import Loads
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.model import report
+from bubblescope.model.chance import holm, t_tail
 from bubblescope.model.columns import Bools, Floats
 
 __all__ = ["replica_ratio", "stragglers"]

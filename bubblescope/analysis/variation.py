@@ -24,12 +24,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bubblescope.analysis.chance import f_tail, t_limit, t_tail
 from bubblescope.analysis.groups import median_by, numbered
 from bubblescope.analysis.outliers import FLOOR, outlying
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.analysis.profiles import Profiles
 from bubblescope.model.actions import Action, Kind
+from bubblescope.model.chance import f_tail, t_limit, t_tail
 from bubblescope.model.columns import Bools, Columns, Floats, Ints, column
 
 __all__ = ["LEAST", "LEVEL", "DataLength", "SlowMicrobatch", "Variation", "split"]

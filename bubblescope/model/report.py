@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bubblescope.model.metrics import Metric
 from bubblescope.model.quality import Coverage, NumberVerdict, Quality, RankCoverage
 from bubblescope.model.sums import check
 from bubblescope.model.throughput import Throughput
@@ -31,6 +32,7 @@ __all__ = [
     "Input",
     "Layout",
     "Link",
+    "Metric",
     "NumberVerdict",
     "Outside",
     "Pause",
@@ -355,6 +357,7 @@ class Report:
     imbalance: Imbalance
     worst_bubbles: tuple[WorstBubble, ...]
     findings: tuple[Proposal, ...]
+    metrics: tuple[Metric, ...] = ()
 
     def self_check(self) -> None:
         """Raise ValueError unless the parts of every whole add up to it (`bubblescope.model.sums`)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bubblescope.analysis.chance import holm
 from bubblescope.analysis.compare import LEVEL, above
+from bubblescope.model.chance import holm
 
 
 def test_the_difference_is_to_the_median_of_the_others():

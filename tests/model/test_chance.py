@@ -6,7 +6,7 @@ from math import comb, inf, nan
 
 import pytest
 
-from bubblescope.analysis.chance import binomial_tail, f_tail, holm, t_limit, t_tail
+from bubblescope.model.chance import binomial_tail, f_tail, holm, t_limit, t_tail
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,84 @@
+"""What can be gated and compared: the numbers of a report that have one value a step, and how much the steps differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from bubblescope.model.quality import Number
+
+__all__ = ["METRICS", "Metric", "MetricKind", "Part", "Unit"]
+
+Unit = Literal["share", "ratio", "ns", "per_s"]
+Part = Literal["stage", "cause", "group", "rank", "pipeline"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number and how it varies: of the whole job, or of one part of it (`by` stage, `of` "3").
+
+    Attributes:
+        metric: a name of `METRICS`.
+        value: the number of the report; nanoseconds, a fraction of 1, a ratio or a rate, as its kind says.
+        spread: standard deviation over the steps, None with fewer than two.
+        steps: how many steps it is the mean of.
+        error: by how much the clocks may be wrong about it, in its own unit; 0 where no two clocks are compared.
+    """
+
+    metric: str
+    by: Part | None = None
+    of: str | None = None
+    value: float
+    spread: float | None
+    steps: int
+    error: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricKind:
+    """What a metric is.
+
+    Attributes:
+        title: its name in a sentence.
+        unit: of its value.
+        parts: by what it is told beside the whole job; empty where only the whole has it.
+        whole: whether the whole job has it.
+        number: the number of the report whose verdict it shares.
+        wall_clock: whether it depends on the machine, so that it is comparable on equal ones alone.
+        better: which way is good; None where neither is.
+    """
+
+    title: str
+    unit: Unit
+    parts: tuple[Part, ...] = ()
+    whole: bool = True
+    number: Number
+    wall_clock: bool = False
+    better: Literal["lower", "higher"] | None = "lower"
+
+
+METRICS: Mapping[str, MetricKind] = {
+    "bubble": MetricKind(title="bubble", unit="share", parts=("cause", "stage", "rank", "pipeline"), number="bubble"),
+    "gap": MetricKind(title="bubble beyond the formula", unit="share", number="bubble"),
+    "imbalance": MetricKind(
+        title="work of the slowest stage over the mean", unit="ratio", parts=("stage",), number="imbalance"
+    ),
+    "exposed": MetricKind(
+        title="exposed communication, share of the step", unit="share", parts=("group",), number="communication"
+    ),
+    "window": MetricKind(title="pipeline window", unit="ns", parts=("pipeline",), number="bubble", wall_clock=True),
+    "work": MetricKind(title="work a step", unit="ns", parts=("stage",), whole=False, number="stages", wall_clock=True),
+    "step_time": MetricKind(title="step time", unit="ns", number="throughput", wall_clock=True),
+    "microbatches_per_s": MetricKind(
+        title="micro-batches a second", unit="per_s", number="throughput", wall_clock=True, better="higher"
+    ),
+    "samples_per_s": MetricKind(
+        title="samples a second", unit="per_s", number="throughput", wall_clock=True, better="higher"
+    ),
+    "tokens_per_s": MetricKind(
+        title="tokens a second", unit="per_s", number="throughput", wall_clock=True, better="higher"
+    ),
+    "mfu": MetricKind(title="MFU", unit="share", number="throughput", wall_clock=True, better="higher"),
+}
+"""All of them, in the order in which they are told."""
