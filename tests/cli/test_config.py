@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import sys
 from types import SimpleNamespace
 
 import click
@@ -14,7 +16,7 @@ from bubblescope.cli.config import resolved, stated
 from bubblescope.model.settings import KEYS
 
 TEXT = '[tool.bubblescope.gate]\nbaseline = "base.json"\nfail-on = ["bubble:+2pp", "gap > 3%"]\noff = []\n'
-HOSTILE = "[gate]\npreset = '''::error::x|<b>\n::error::y'''\nfail-on = ['=1+1', \"\\u001b[31m\"]\n"
+HOSTILE = "[gate]\npreset = '''::error::x|<b>\n::error::y ##[error]z'''\nfail-on = ['=1+1', \"\\u001b[31m\"]\n"
 
 
 @pytest.fixture
@@ -102,10 +104,22 @@ def test_hostile_values_are_shown(place, bubblescope, form):
     seen = bubblescope("config", "show", "--format", form)
     assert seen.code == 0
     assert "\x1b" not in seen.out
+    assert "##[" not in seen.out
     assert not any(line.lstrip().startswith("::") for line in seen.out.splitlines())
     assert form != "markdown" or "<b>" not in seen.out
     assert form != "csv" or "fail-on,'=1+1," in seen.out
     assert form != "json" or json.loads(seen.out)["settings"]["fail-on"]["value"] == ["=1+1", "\x1b[31m"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text there")
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_a_name_that_is_no_text(place, bubblescope, form):
+    """A file whose name is not UTF-8 is read and named all the same."""
+    name = os.fsdecode(b"gate\xff.toml")
+    (place / name).write_text("[gate]\nbaseline = 'x'\n")
+    seen = bubblescope("config", "show", "--format", form, "--config", name)
+    assert seen.code == 0
+    assert "gate" in seen.out
 
 
 @pytest.mark.parametrize(
