@@ -75,8 +75,8 @@ def _policy(value: object) -> object:
 
 
 def _split(text: str) -> object:
-    """The pieces between commas and line ends; the text itself where there are none."""
-    return [piece.strip() for piece in re.split(r"[,\n]", text) if piece.strip()] or text
+    """The pieces between commas and line ends; an empty text, which is wrong, where there are none."""
+    return [piece.strip() for piece in re.split(r"[,\n]", text) if piece.strip()] or ""
 
 
 _SWITCH: Mapping[str, bool] = {
