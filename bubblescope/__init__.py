@@ -13,9 +13,12 @@ from bubblescope.errors import BubblescopeError, InputError, UndecidedError, Usa
 
 if TYPE_CHECKING:
     from bubblescope.engine import analyze, load, whatif
+    from bubblescope.gate.evaluate import baseline, evaluate
     from bubblescope.inventory.take import info
     from bubblescope.model.analysis import Analysis
+    from bubblescope.model.baseline import Baseline
     from bubblescope.model.changes import Changes
+    from bubblescope.model.gate import Gate
     from bubblescope.model.info import Info
     from bubblescope.model.options import LabelRule, Options, StepRange
     from bubblescope.model.report import Report
@@ -23,8 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Analysis",
+    "Baseline",
     "BubblescopeError",
     "Changes",
+    "Gate",
     "Info",
     "InputError",
     "LabelRule",
@@ -36,6 +41,8 @@ __all__ = [
     "WhatIf",
     "__version__",
     "analyze",
+    "baseline",
+    "evaluate",
     "info",
     "load",
     "whatif",
@@ -45,7 +52,9 @@ __all__ = [
 # line that only prints its help should not wait for them.
 _LAZY = {
     "Analysis": "bubblescope.model.analysis",
+    "Baseline": "bubblescope.model.baseline",
     "Changes": "bubblescope.model.changes",
+    "Gate": "bubblescope.model.gate",
     "Info": "bubblescope.model.info",
     "LabelRule": "bubblescope.model.options",
     "Options": "bubblescope.model.options",
@@ -53,6 +62,8 @@ _LAZY = {
     "StepRange": "bubblescope.model.options",
     "WhatIf": "bubblescope.model.whatif",
     "analyze": "bubblescope.engine",
+    "baseline": "bubblescope.gate.evaluate",
+    "evaluate": "bubblescope.gate.evaluate",
     "info": "bubblescope.inventory.take",
     "load": "bubblescope.engine",
     "whatif": "bubblescope.engine",

@@ -259,6 +259,7 @@ SECTIONS = {
     "CausePart": "## `bubble`",
     "PositionCauses": "## `bubble`",
     "PhaseCauses": "## `bubble`",
+    "Metric": "## `metrics[]`",
     "Throughput": "## `throughput`",
     "Pipeline": "## `pipelines[]`",
     "Stage": "## `stages[]`",
