@@ -49,7 +49,7 @@ GATE = (
     Entry(
         name="metric-error",
         summary="by how much the clocks may be wrong about a metric",
-        text="Where a pipeline's window begins and ends on two clocks, their error stays, however many steps there are.",
+        text="Where a window begins and ends on two clocks, their error stays, however many steps there are.",
         keys=("metrics[].error",),
         formula="the larger of upper - measured and measured - lower",
         unit="that of the metric; 0 where no two clocks are compared",
