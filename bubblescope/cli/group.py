@@ -22,7 +22,7 @@ COMMANDS = {
     "info": "Say what trace files hold, what is wrong and what they lack.",
     "simulate": "Simulate a schedule and set it beside its formula.",
     "explain": "Explain a metric, a cause, a finding, a what-if or a schedule.",
-    "schema": "Print the JSON Schema of a report, a what-if, an info, a gate or a baseline.",
+    "schema": "Print the JSON Schema of a report or of another result.",
 }
 
 

@@ -14,7 +14,7 @@ NAMES = ("report", "whatif", "info", "gate", "baseline")
 @click.command("schema")
 @click.argument("name", metavar="[report|whatif|info|gate|baseline]", type=click.Choice(NAMES), default="report")
 def command(*, name: str) -> None:
-    """Print the JSON Schema of a report, a what-if, an info, a gate or a baseline.
+    """Print the JSON Schema of a report or of another result.
 
     That is what `analyze --json`, `whatif --json`, `info --json`, `gate --json` and `baseline save` write; the
     report's, if nothing is said.

@@ -44,6 +44,20 @@ def test_a_number_is_a_line():
     assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
 
 
+def test_digits():
+    """Whole nanoseconds, six decimals, six digits: what a review reads is not noise."""
+    run = baseline(
+        metrics=(
+            metric("step_time", 1234567.8, 12.6),
+            metric("bubble", 1 / 3, 1e-9),
+            metric("tokens_per_s", 123456.789),
+        )
+    )
+    rows = standard.loads(baselines.render(run))["metrics"]
+    assert [(row["value"], row["spread"]) for row in rows] == [(1234568, 13), (0.333333, 0.0), (123457.0, 0.0)]
+    assert b'"value": 1234568, ' in baselines.render(run)
+
+
 def test_it_is_small_and_valid():
     """A few kB, with the keys of the schema in the order of the types."""
     made = baselines.render(RUN)

@@ -20,11 +20,9 @@ def parsed(line: str) -> tuple[str, str, str]:
     found = re.fullmatch(r"::(\w+) title=([^,]*?)::(.*)", line)
     assert found, line
     command, title, message = found.groups()
-    for code, letter in (("%3A", ":"), ("%2C", ","), ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
-        title = title.replace(code, letter)
-        if letter not in ":,":
-            message = message.replace(code, letter)
-    return command, title, message
+    codes = {"%3A": ":", "%2C": ",", "%0D": "\r", "%0A": "\n", "%25": "%"}
+    title = re.sub("%(3A|2C|0D|0A|25)", lambda code: codes[code[0]], title)
+    return command, title, re.sub("%(0D|0A|25)", lambda code: codes[code[0]], message)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +73,47 @@ def test_no_name_starts_a_command(name):
     lines = github.annotations(found)
     assert [parsed(line)[0] for line in lines] == ["error", "warning"]
     assert not [line for line in lines if "##[" in line]
+
+
+def test_a_message_is_read_as_it_was_written():
+    """Colons, commas and signs of percent, doubled escapes and what would end a title come back as they were."""
+    name = "a::b: c, d 50% %0A %3A %25"
+    bad = replace(FAILED, rule=name, reason=name)
+    (line,) = github.annotations(gate(bad, verdict="fail"))
+    _, title, message = parsed(line)
+    assert title == f"{name} failed"
+    assert f"Why: {name}. " in message
+
+
+SMALL = b"""### FAIL: one\n
+- Rules: \xc2\xb5 1 failed\n
+<details><summary>More</summary>\n
+```text
+abc
+def
+```\n
+| a | b |
+| :--- | ---: |
+| 1 | 2 |
+| 3 | 4 |\n
+</details>\n
+last
+""".replace(b"\\n", b"\n")
+
+
+def closed(text: str) -> bool:
+    """Whether every block of text and every fold that begins also ends."""
+    return text.count("```") % 2 == 0 and text.count("<details>") == text.count("</details>")
+
+
+def test_every_cut_closes_what_it_opened():
+    """Wherever the room ends: in a fold, in a block of text, in a letter, in a table."""
+    for room in range(len(SMALL) + 1):
+        made = github.cut(SMALL, room)
+        assert len(made) <= room
+        assert closed(made.decode())
+    assert {b"abc\n```\n" in github.cut(SMALL, room) for room in range(len(SMALL))} == {True, False}
+    assert github.cut(SMALL, len(SMALL)) == SMALL
 
 
 def large() -> bytes:

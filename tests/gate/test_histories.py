@@ -8,14 +8,15 @@ import shlex
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from bubblescope.model.metrics import METRICS
 from bubblescope.report import histories, openmetrics
+from bubblescope.report.wording import visible
 from tests.gate import values
-from tests.gate.values import MS, baseline, fingerprint, metric
+from tests.gate.values import HOSTILE, MS, baseline, fingerprint, metric
 
 RUN = baseline()
 
@@ -52,11 +53,14 @@ def test_every_number_is_in_every_history():
 
 
 @given(st.text(st.characters()), st.text(st.characters()))
+@example(HOSTILE, HOSTILE)
+@example("\\", '"')
 def test_any_name_is_a_label(group, device):
     """It is read back as one label with its visible text, by Prometheus and by the way GitLab splits lines."""
     run = baseline(fingerprint=fingerprint(devices=(device,)), metrics=(metric("exposed", 0.25, by="group", of=group),))
     (sample,) = families(run)["bubblescope_group_exposed_ratio"].samples
     assert sample.value == 0.25
+    assert sample.labels == {"group": visible(group).replace("#", r"\x23")}
     for line in openmetrics.render(run).decode().split("\n"):
         if line and not line.startswith("#"):
             assert len(shlex.split(re.sub("#.*", "", line))) >= 2
