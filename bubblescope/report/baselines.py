@@ -19,7 +19,14 @@ from bubblescope.report.table import Table
 
 __all__ = ["page", "render", "table"]
 
-_DEGREES = (("pp", "pipeline"), ("tp", "tensor"), ("dp", "data"), ("cp", "context"), ("ep", "expert"))
+_DEGREES = (
+    ("pp", "pipeline", True),
+    ("tp", "tensor", True),
+    ("dp", "data", True),
+    ("cp", "context", False),
+    ("ep", "expert", False),
+)
+"""Which are told, and whether also where they are 1."""
 
 
 def render(baseline: Baseline) -> bytes:
@@ -85,11 +92,11 @@ def _facts(baseline: Baseline) -> Iterator[Fact]:
 
 
 def _layout(run: Fingerprint) -> str:
-    degrees = [(getattr(run, key), name) for key, name in _DEGREES]
-    told_ = " x ".join(f"{degree} {name}" for degree, name in degrees if degree is not None)
+    degrees = [(getattr(run, key), name, always) for key, name, always in _DEGREES]
+    shown = " x ".join(f"{degree} {name}" for degree, name, always in degrees if degree and (always or degree > 1))
     chunks = f", {run.virtual} stages a rank" if run.virtual > 1 else ""
     count = "" if run.microbatches is None else f", {words.counted(run.microbatches, 'micro-batch')}"
-    return f"{words.counted(run.world_size, 'rank')}: {told_} parallel{chunks}{count}"
+    return f"{words.counted(run.world_size, 'rank')}: {shown} parallel{chunks}{count}"
 
 
 def _whole(baseline: Baseline) -> Table:
@@ -120,7 +127,7 @@ def _parts(baseline: Baseline) -> Iterator[Table]:
         of = list(dict.fromkeys(each.of or "" for name in names for each in found[name]))
         yield Table(
             title=f"By {by}",
-            denominator="each number of it",
+            denominator=f"the same for each {by}",
             align="l" + "r" * len(names),
             headers=(by, *(name.replace("_", " ") for name in names)),
             rows=tuple((each, *(_cell(baseline, name, by, each) for name in names)) for each in of),

@@ -109,6 +109,19 @@ def test_page_of_a_run_with_little():
     assert page.tables[0].rows == (("step time", "1.00 s", "–", "1"),)  # noqa: RUF001
 
 
+@pytest.mark.parametrize(
+    ("degrees", "shown"),
+    [
+        ({"cp": 2, "ep": 1}, "4 pipeline x 1 tensor x 1 data x 2 context parallel, 8 micro-batches"),
+        ({"tp": None, "dp": None}, "4 pipeline parallel, 8 micro-batches"),
+    ],
+)
+def test_layout(degrees, shown):
+    """A degree that nothing told is left out, and those that are rare unless they are used."""
+    page = baselines.page(baseline(fingerprint=fingerprint(**degrees)))
+    assert dict(page.facts)["Layout"] == f"4 ranks: {shown}"
+
+
 def test_csv_has_a_row_for_each_number():
     """Its columns are the keys of the JSON."""
     rows = list(csv.DictReader(io.StringIO(baselines.table(RUN).decode())))
