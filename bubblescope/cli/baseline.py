@@ -107,6 +107,6 @@ def show(*, file: str, output: Output, progress: bool) -> None:  # noqa: ARG001 
     result = pages.Result(
         page=lambda: baselines.page(found),
         json=lambda: baselines.render(found),
-        csv=lambda: baselines.csv(found),
+        csv=lambda: baselines.table(found),
     )
     pages.write(output, result)

@@ -25,7 +25,7 @@ COMMANDS = {
     "simulate": "Simulate a schedule and set it beside its formula.",
     "explain": "Explain a metric, a cause, a finding, a what-if or a schedule.",
     "config": "Show the settings of the gate and where each comes from.",
-    "schema": "Print the JSON Schema of a report, a what-if or an info.",
+    "schema": "Print the JSON Schema of a report or of another result.",
 }
 
 

@@ -132,7 +132,7 @@ def _check(case: _Case, asked: Asked, found: Metric | None, tests: int = 1) -> C
         baseline=None if baseline is None else baseline.value,
     )
     if asked.level == "off":
-        return replace(check, outcome="skipped", reason="off")
+        return replace(check, outcome="skipped")
     decision = _decision(case, asked, found, baseline, tests)
     return replace(
         check,

@@ -1,4 +1,4 @@
-"""Reports, what-ifs and what files are as JSON, and the JSON Schemas that say what they hold."""
+"""Reports, what-ifs, gates, baselines and what files are as JSON, and the JSON Schemas that say what they hold."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any
 
 import orjson
 
+from bubblescope.model.baseline import Baseline
+from bubblescope.model.gate import Gate
 from bubblescope.model.info import Info
 from bubblescope.model.report import Report
 from bubblescope.model.whatif import WhatIf
 from bubblescope.report.wording import visible
 
-__all__ = ["SCHEMAS", "Described", "render", "schema", "written"]
+__all__ = ["SCHEMAS", "Described", "harmless", "render", "schema", "written"]
 
 _ODD = re.compile(r"[^\n\x20-\x7e]")
 _LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
@@ -52,11 +54,23 @@ SCHEMAS = {
         "What `bubblescope info --json` writes. Times are nanoseconds.",
         "info.schema.json",
     ),
+    "gate": Described(
+        Gate,
+        "bubblescope.gate/1",
+        "What `bubblescope gate --json` writes. Times are nanoseconds, shares are fractions of 1.",
+        "gate.schema.json",
+    ),
+    "baseline": Described(
+        Baseline,
+        "bubblescope.baseline/1",
+        "What `bubblescope baseline save` writes. Times are nanoseconds, shares are fractions of 1.",
+        "baseline.schema.json",
+    ),
 }
 """What has a schema, by the name that `bubblescope schema` takes."""
 
 
-def render(value: Report | WhatIf | Info) -> bytes:
+def render(value: Report | WhatIf | Info | Gate | Baseline) -> bytes:
     """The value with the keys in the order of the types; raises ValueError on NaN or infinity."""
     self_check(value)
     try:
@@ -64,15 +78,15 @@ def render(value: Report | WhatIf | Info) -> bytes:
     except orjson.JSONEncodeError:
         # A file name need not be UTF-8; Python then holds its bytes as lone surrogates.
         data = orjson.dumps(_utf8(dataclasses.asdict(value)), option=_LAYOUT)
-    return _harmless(data)
+    return harmless(data)
 
 
 def written(data: Mapping[str, Any]) -> bytes:
     """An object that has no type of its own, with its keys in their order and no character that acts."""
-    return _harmless(orjson.dumps(_utf8(data), option=_LAYOUT))
+    return harmless(orjson.dumps(_utf8(data), option=_LAYOUT))
 
 
-def _harmless(data: bytes) -> bytes:
+def harmless(data: bytes) -> bytes:
     """The same JSON with escapes for what commands a terminal or a CI system: JSON asks for them only below a blank."""
     data = data.replace(b"##[", b"##\\u005b")
     if data.isascii() and b"\x7f" not in data:

@@ -9,7 +9,7 @@ from bubblescope.model.report import Report
 from bubblescope.report.summary import Summary, summarise
 from bubblescope.report.table import Table
 
-__all__ = ["escape", "line", "markdown_table", "render"]
+__all__ = ["code", "escape", "line", "markdown_table", "render"]
 
 # What starts a construct anywhere in a line. `$` is GitHub's mathematics.
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~$])")
@@ -26,6 +26,14 @@ def escape(text: str) -> str:
     text = _ACTIVE.sub(r"\\\1", text).replace(r"\<", "&lt;").replace(r"\>", "&gt;")
     text = _REFERENCE.sub(lambda match: (match[1] or match[2]) + _BREAKER, text)
     return re.sub(r"\s*[\r\n]+\s*", " ", text)
+
+
+def code(text: str) -> str:
+    """A text in one line to be copied as it is."""
+    text = re.sub(r"\s*[\r\n]+\s*", " ", text)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    room = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{room}{text}{room}{fence}"
 
 
 def line(text: str) -> str:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from bubblescope.report import canvas, gantt
 from bubblescope.report.facts import Fact
-from bubblescope.report.markdown import escape, line, markdown_table
+from bubblescope.report.markdown import code, escape, line, markdown_table
 from bubblescope.report.table import Table
 from bubblescope.report.wording import visible
 
@@ -110,5 +110,5 @@ def markdown(page: Page) -> bytes:
         lines = "\n".join(drawn.plain.rstrip() for drawn in picture.lines)
         blocks += [f"**{safe.caption}**", f"```text\n{lines}\n```", safe.legend]
     blocks += [*map(escape, picture.notes), *safe.notes]
-    blocks += [f"Next: {safe.command}"] if safe.command else []
+    blocks += [f"Next: {code(page.command)}"] if page.command else []
     return ("\n\n".join(filter(None, blocks)) + "\n").encode()

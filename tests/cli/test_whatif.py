@@ -217,5 +217,5 @@ def test_schema_prints_the_schema_asked_for(bubblescope, arguments, name):
 def test_schema_knows_all_that_have_one(bubblescope):
     """No other name is taken."""
     assert tuple(rendered.SCHEMAS) == NAMES
-    seen = bubblescope("schema", "gate")
+    seen = bubblescope("schema", "trace")
     assert (seen.code, seen.out) == (2, "")
