@@ -41,7 +41,7 @@ class Difference:
             return None
         return self.systematic + (self.error * t_limit(chance, self.freedom) if self.error else 0.0)
 
-    def chance_above(self) -> float | None:
+    def chance_beyond(self) -> float | None:
         """How likely a difference so large or larger is where there is none; None where nothing tells it."""
         if self.error is None or self.freedom is None:
             return None
