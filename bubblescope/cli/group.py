@@ -19,10 +19,11 @@ __all__ = ["COMMANDS", "LazyGroup", "root"]
 COMMANDS = {
     "analyze": "Measure the bubble of a training run and tell where it comes from.",
     "whatif": "Forecast what a training run would gain from a change.",
+    "compare": "Compare two runs: what changed, and what changed it.",
     "info": "Say what trace files hold, what is wrong and what they lack.",
     "simulate": "Simulate a schedule and set it beside its formula.",
     "explain": "Explain a metric, a cause, a finding, a what-if or a schedule.",
-    "schema": "Print the JSON Schema of a report, a what-if or an info.",
+    "schema": "Print the JSON Schema of what a command writes with --json.",
 }
 
 

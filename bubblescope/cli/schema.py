@@ -1,4 +1,4 @@
-"""`bubblescope schema`: the JSON Schema of a report, of a what-if, or of what files are."""
+"""`bubblescope schema`: the JSON Schema of each kind of JSON that a command writes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from bubblescope.cli import console
 
 __all__ = ["NAMES", "command"]
 
-NAMES = ("report", "whatif", "info")
+NAMES = ("report", "whatif", "info", "comparison")
 
 
 @click.command("schema")
-@click.argument("name", metavar="[report|whatif|info]", type=click.Choice(NAMES), default="report")
+@click.argument("name", metavar=f"[{'|'.join(NAMES)}]", type=click.Choice(NAMES), default="report")
 def command(*, name: str) -> None:
-    """Print the JSON Schema of a report, a what-if or an info.
+    """Print the JSON Schema of a report, a what-if, an info or a comparison.
 
-    That is what `analyze --json`, `whatif --json` and `info --json` write; the report's, if nothing is said.
+    That is what `analyze --json`, `whatif --json`, `info --json` and `compare --json` write; the report's, if
+    nothing is said.
     """
     from bubblescope.report import json  # noqa: PLC0415  only a run needs it
 

@@ -22,8 +22,8 @@ from bubblescope.model.report import Tool
 
 __all__ = ["compare"]
 
-_PARTS: tuple[Part | None, ...] = (None, "cause", "stage", "group", "pipeline", "rank")
-"""Kinds of parts in the order in which they are told."""
+_PARTS: tuple[Part | None, ...] = (None, "cause", "stage", "group")
+"""Kinds of parts in the order in which they are told; a rank or a pipeline is not the same one in the next run."""
 
 _LEAST_SHARE = 0.0005
 """Half of the last digit of points and of percentages: what is less cannot be seen."""
@@ -70,6 +70,7 @@ def compare(before: Baseline, after: Baseline, names: tuple[str, str]) -> Compar
     Raises:
         UndecidedError: the two have no number in common that can be compared.
     """
+    before, after = _kept(before), _kept(after)
     rows = _rows(before, after)
     changes = [change for kind in _kinds(rows) for change in _judged(kind)]
     if all(change.change is None for change in changes):
@@ -88,6 +89,10 @@ def compare(before: Baseline, after: Baseline, names: tuple[str, str]) -> Compar
     )
 
 
+def _kept(run: Baseline) -> Baseline:
+    return replace(run, metrics=tuple(each for each in run.metrics if each.by in _PARTS and each.metric in METRICS))
+
+
 def _rank(change: Change) -> tuple[int, int, float]:
     """The whole job first, its numbers as the table of metrics has them; of parts, the largest change first."""
     order = list(METRICS).index(change.metric)
@@ -103,7 +108,7 @@ def _rows(before: Baseline, after: Baseline) -> list[_Row]:
 
 
 def _by_key(metrics: Iterable[Metric]) -> dict[_Key, Metric]:
-    return {(each.metric, each.by, each.of): each for each in metrics if each.metric in METRICS}
+    return {(each.metric, each.by, each.of): each for each in metrics}
 
 
 def _comparable(by: Part | None, before: Fingerprint, after: Fingerprint) -> bool:
@@ -140,7 +145,7 @@ def _judged(rows: Sequence[_Row]) -> Iterator[Change]:
 
 def _chance(found: Difference) -> float | None:
     """How likely a change so large in either direction is where there is none; None where nothing tells it."""
-    one_way = replace(found, value=abs(found.value)).chance_above()
+    one_way = replace(found, value=abs(found.value)).chance_beyond()
     return None if one_way is None else min(1.0, 2 * one_way)
 
 

@@ -1,4 +1,4 @@
-"""Reports, what-ifs and what files are as JSON, and the JSON Schemas that say what they hold."""
+"""Reports, what-ifs, comparisons and what files are as JSON, and the JSON Schemas that say what they hold."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from bubblescope.model.comparison import Comparison
 from bubblescope.model.info import Info
 from bubblescope.model.report import Report
 from bubblescope.model.whatif import WhatIf
@@ -51,11 +52,17 @@ SCHEMAS = {
         "What `bubblescope info --json` writes. Times are nanoseconds.",
         "info.schema.json",
     ),
+    "comparison": Described(
+        Comparison,
+        "bubblescope.comparison/1",
+        "What `bubblescope compare --json` writes. Times are nanoseconds, shares are fractions of 1.",
+        "comparison.schema.json",
+    ),
 }
 """What has a schema, by the name that `bubblescope schema` takes."""
 
 
-def render(value: Report | WhatIf | Info) -> bytes:
+def render(value: Report | WhatIf | Info | Comparison) -> bytes:
     """The value with the keys in the order of the types; raises ValueError on NaN or infinity."""
     self_check(value)
     try:
