@@ -13,9 +13,11 @@ from bubblescope.errors import BubblescopeError, InputError, UndecidedError, Usa
 
 if TYPE_CHECKING:
     from bubblescope.engine import analyze, load, whatif
+    from bubblescope.gate.runs import compare
     from bubblescope.inventory.take import info
     from bubblescope.model.analysis import Analysis
     from bubblescope.model.changes import Changes
+    from bubblescope.model.comparison import Comparison
     from bubblescope.model.info import Info
     from bubblescope.model.options import LabelRule, Options, StepRange
     from bubblescope.model.report import Report
@@ -25,6 +27,7 @@ __all__ = [
     "Analysis",
     "BubblescopeError",
     "Changes",
+    "Comparison",
     "Info",
     "InputError",
     "LabelRule",
@@ -36,6 +39,7 @@ __all__ = [
     "WhatIf",
     "__version__",
     "analyze",
+    "compare",
     "info",
     "load",
     "whatif",
@@ -46,6 +50,7 @@ __all__ = [
 _LAZY = {
     "Analysis": "bubblescope.model.analysis",
     "Changes": "bubblescope.model.changes",
+    "Comparison": "bubblescope.model.comparison",
     "Info": "bubblescope.model.info",
     "LabelRule": "bubblescope.model.options",
     "Options": "bubblescope.model.options",
@@ -53,6 +58,7 @@ _LAZY = {
     "StepRange": "bubblescope.model.options",
     "WhatIf": "bubblescope.model.whatif",
     "analyze": "bubblescope.engine",
+    "compare": "bubblescope.gate.runs",
     "info": "bubblescope.inventory.take",
     "load": "bubblescope.engine",
     "whatif": "bubblescope.engine",
