@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bubblescope.model.report import Report
 
-__all__ = ["Progress", "bug", "drawn", "error", "interrupted", "note", "result", "show"]
+__all__ = ["Progress", "bug", "drawn", "error", "instruct", "interrupted", "note", "result", "show"]
 
 _PLAIN_WIDTH = 100
 _SIZES = ("COLUMNS", "LINES")
@@ -52,6 +52,11 @@ def drawn(draw: Callable[[Console], None]) -> None:
 def note(text: str) -> None:
     """Tell something that is no result."""
     _tell(_safe(text))
+
+
+def instruct(line: str) -> None:
+    """Give a CI system a command of its own, whose names are escaped already."""
+    _tell(line)
 
 
 def interrupted() -> None:

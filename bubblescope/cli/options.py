@@ -16,11 +16,13 @@ from bubblescope.report.registry import FORMATS
 
 __all__ = [
     "GroupedCommand",
+    "GroupedOption",
     "job_options",
     "output_options",
     "parse_layers",
     "parse_ranks",
     "run_options",
+    "target_options",
     "trace_arguments",
 ]
 
@@ -214,12 +216,31 @@ def file_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Where the result goes and how it looks, handed over as `output`; `progress` tells whether to show it."""
+    heading = "Output"
+    formats = [
+        _option("--json", "as_json", heading=heading, is_flag=True, help="The same as --format json."),
+        _option(
+            "--format",
+            heading=heading,
+            type=click.Choice(list(FORMATS)),
+            help="Default: what the suffix of -o asks for, else table.",
+        ),
+    ]
+    return _targeted(function, formats)
 
+
+def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same where the result is always JSON."""
+    return _targeted(function, [])
+
+
+def _targeted(function: Callable[..., Any], formats: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(**given: Any) -> Any:
         target, quiet = given.pop("output"), given.pop("quiet")
+        form = _format(given.pop("format"), as_json=given.pop("as_json")) if formats else "json"
         output = Output(
-            format=_format(given.pop("format"), as_json=given.pop("as_json")),
+            format=form,
             target=None if target in {None, "-"} else target,
             force=given.pop("force"),
             quiet=quiet,
@@ -231,13 +252,7 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return _apply(
         call,
         [
-            _option("--json", "as_json", heading=heading, is_flag=True, help="The same as --format json."),
-            _option(
-                "--format",
-                heading=heading,
-                type=click.Choice(list(FORMATS)),
-                help="Default: what the suffix of -o asks for, else table.",
-            ),
+            *formats,
             _option("--output", "-o", heading=heading, metavar="FILE", help="Write to FILE; - is stdout."),
             _option("--force", "-f", heading=heading, is_flag=True, help="Overwrite FILE."),
             _option("--no-progress", heading="Running", is_flag=True, help="Do not tell how far reading is."),

@@ -11,6 +11,8 @@ from bubblescope.cli.output import Output, write_file
 from bubblescope.report import registry
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from bubblescope.report.pages import Page
 
 __all__ = ["Result", "show", "write"]
@@ -23,6 +25,8 @@ class Result:
     page: Callable[[], Page]
     json: Callable[[], bytes]
     csv: Callable[[], bytes]
+    draw: Callable[[Console], None] | None = None
+    """What a terminal shows in place of the page."""
 
 
 def write(output: Output, result: Result) -> None:
@@ -30,7 +34,7 @@ def write(output: Output, result: Result) -> None:
     form = output.format or registry.guess(output.target)
     if output.target is None:
         if form == "table":
-            show(result.page())
+            console.drawn(result.draw) if result.draw is not None else show(result.page())
         else:
             console.result(_render(form, result))
         return

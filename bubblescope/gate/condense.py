@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bubblescope.model.baseline import Baseline, Fingerprint
 from bubblescope.model.report import Report
 
-__all__ = ["condense"]
+__all__ = ["condense", "kept"]
 
 _KEPT = frozenset({None, "cause", "stage", "group"})
 """Parts that a baseline keeps. Ranks and replicas are many, and none of them is the same one in the next run."""
 
 
+def kept(numbers: Baseline) -> Baseline:
+    """The same without the numbers of single ranks and pipelines."""
+    return replace(numbers, metrics=tuple(each for each in numbers.metrics if each.by in _KEPT))
+
+
 def condense(report: Report, *, whole: bool = False) -> Baseline:
     """What a baseline holds of a report; with `whole` also the numbers of single ranks and pipelines."""
-    return Baseline(
+    made = Baseline(
         tool=report.tool,
         fingerprint=_fingerprint(report),
         doubts={each.number: each.reasons for each in report.quality.numbers if each.verdict != "ok"},
-        metrics=tuple(each for each in report.metrics if whole or each.by in _KEPT),
+        metrics=report.metrics,
     )
+    return made if whole else kept(made)
 
 
 def _fingerprint(report: Report) -> Fingerprint:

@@ -69,7 +69,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worst:
-    """The part of the job that is worst by the metric of the first rule that failed, or of the first rule."""
+    """A part of the job to look at: the stage that idles most, the cause that grew most, or the heaviest stage."""
 
     metric: str
     by: Part
@@ -103,7 +103,7 @@ class Gate:
     baseline_missing: bool = False
     differences: tuple[Difference, ...] = ()
     warnings: tuple[str, ...] = ()
-    worst: Worst | None = None
+    worst: tuple[Worst, ...] = ()
     look: str = ""
     accept: str = ""
     run: Baseline

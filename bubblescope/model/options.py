@@ -46,6 +46,13 @@ class StepRange:
             raise UsageError(f"--steps {text!r} ends before it begins")
         return cls(first, last)
 
+    def __str__(self) -> str:
+        """As `parse` reads it; empty where both ends are open."""
+        if self.first is not None and self.first == self.last:
+            return str(self.first)
+        ends = ("" if end is None else str(end) for end in (self.first, self.last))
+        return "" if self == StepRange() else ":".join(ends)
+
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:
@@ -136,6 +143,21 @@ class Options:
                     f"{_option(name)} must be from {span}, found {_number(value)}", hint=f"for example {example}"
                 )
 
+    def words(self) -> tuple[str, ...]:
+        """What is stated, as a command line says it; how the traces are read (`jobs`) is left out."""
+        texts = {
+            "steps": str(self.steps) or None,
+            "ranks": None if self.ranks is None else ",".join(map(str, self.ranks)),
+            "layers": None if self.layers is None else ",".join(map(str, self.layers)),
+            "attribution": self.attribution if self.attribution != "ladder" else None,
+        }
+        for name in (*_STATED, *_THROUGHPUT):
+            value = getattr(self, name)
+            texts[name] = None if value is None else f"{value:.17g}" if isinstance(value, float) else str(value)
+        stated = [word for name, text in texts.items() if text is not None for word in (_option(name), text)]
+        labels = [word for rule in self.labels for word in ("--label", f"{rule.kind}={rule.pattern}")]
+        return (*stated, *labels, *(["--strict"] if self.strict else []))
+
     def check_use(self) -> None:
         """Raise UsageError where a number is stated that tells nothing for want of another one."""
         for name, needed in _NEEDED.items():
@@ -143,6 +165,9 @@ class Options:
             if getattr(self, name) is not None and lacking:
                 raise UsageError(f"{_option(name)} tells nothing without {' and '.join(lacking)}")
 
+
+_STATED = ("pp", "tp", "dp", "virtual", "microbatches", "schedule")
+_THROUGHPUT = ("batch_size", "sequence_length", "flops_per_token", "peak_flops", "recompute")
 
 _NEEDED = {
     "sequence_length": ("batch_size",),

@@ -1,0 +1,125 @@
+"""`bubblescope gate`: pass, fail or undecided, for a merge to wait on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bubblescope.cli import pages
+from bubblescope.cli.console import Progress
+from bubblescope.cli.gate_files import GateFiles, gate_files
+from bubblescope.cli.options import GroupedCommand, GroupedOption, job_options, output_options, trace_arguments
+from bubblescope.cli.output import Output
+from bubblescope.gate.settings import resolve
+from bubblescope.model.options import Options
+
+if TYPE_CHECKING:
+    from bubblescope.gate.judge import Reference
+    from bubblescope.model.gate import Gate
+    from bubblescope.model.settings import Settings
+
+__all__ = ["EXIT", "command"]
+
+EXIT = {"pass": 0, "fail": 1, "inconclusive": 4}
+"""The exit code of each verdict."""
+
+
+def _rule_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is asked of the run, handed over as `stated`: None and empty is not stated."""
+    names = ("baseline", "preset", "fail_on", "warn_on", "off", "on_missing_baseline", "allow_mismatch", "allow_degraded")
+
+    @wraps(function)
+    def call(**given: Any) -> Any:
+        stated = {name.replace("_", "-"): given.pop(name) or None for name in names}
+        return function(stated=stated, config=given.pop("config"), **given)
+
+    option = partial(click.option, cls=GroupedOption, heading="Rules")
+    rule = "bubble > 18%, bubble@stage=3 > 25%, or against the baseline bubble:+2pp, step_time:+5%. Repeatable."
+    missing = "What a rule does whose baseline is missing or of another shape: leave the verdict open (default), warn, pass."
+    options = [
+        option("--baseline", metavar="FILE", help="What baseline save wrote, or a report, to compare with."),
+        option("--fail-on", metavar="RULE", multiple=True, help=f"Fail on {rule}"),
+        option("--warn-on", metavar="RULE", multiple=True, help="The same, but only warn."),
+        option("--off", metavar="RULE", multiple=True, help="Do without a rule of the preset; step_time is enough."),
+        option("--preset", metavar="NAME", help="Rules to start from: default, strict, smoke or none."),
+        option("--on-missing-baseline", type=click.Choice(["fail", "warn", "pass"]), help=missing),
+        option("--allow-mismatch", is_flag=True, help="Compare runs of another schedule, layout or micro-batch count."),
+        option("--allow-degraded", is_flag=True, help="Take numbers that the data make doubtful as they are."),
+        option("--config", metavar="FILE", help="Settings; default: the nearest bubblescope.toml or pyproject.toml."),
+    ]
+    wrapped: Callable[..., Any] = call
+    for each in reversed(options):
+        wrapped = each(wrapped)
+    return wrapped
+
+
+@click.command("gate", cls=GroupedCommand)
+@trace_arguments
+@_rule_options
+@gate_files
+@job_options
+@output_options
+@click.pass_context
+def command(  # noqa: PLR0913  one value a group of options
+    context: click.Context,
+    /,
+    *,
+    traces: tuple[str, ...],
+    stated: Mapping[str, object],
+    config: str | None,
+    files: GateFiles,
+    options: Options,
+    output: Output,
+    progress: bool,
+) -> None:
+    """Pass or fail a run: by limits, or against a baseline.
+
+    Every rule is evaluated and printed. The exit code is 0 if none failed, 1 if one did, and 4 if
+    the traces cannot tell: no baseline, one of another shape, too few steps, ranks missing. A TRACE
+    is a file, a directory, a glob, or - for stdin; give those of all ranks, or one report.
+
+    \b
+    Examples:
+      bubblescope gate traces/ --baseline bubble.json
+      bubblescope gate traces/ --fail-on "bubble > 18%" --fail-on "bubble@stage=3 > 25%"
+      bubblescope gate traces/ --baseline bubble.json --fail-on bubble:+1pp --junit gate.xml
+    """  # noqa: D301  \b is click's mark for lines that must stay as they are
+    files.check(output)
+    settings = resolve(
+        stated, directory=Path.cwd(), environment=os.environ, file=None if config is None else Path(config)
+    )
+    from bubblescope.gate.evaluate import decide  # noqa: PLC0415  numpy and pandas are not for --help
+    from bubblescope.gate.policy import of_settings  # noqa: PLC0415  nor is what rules take
+
+    asked, against = of_settings(settings), _reference(settings)
+    with Progress(wanted=progress) as tell:
+        gate = decide(traces, against, asked, options, tell)
+    _write(gate, output)
+    files.write(gate, output)
+    context.exit(EXIT[gate.verdict])
+
+
+def _reference(settings: Settings) -> Reference | None:
+    """What to compare with: read before the traces are, which takes longer."""
+    from bubblescope.gate.files import reference  # noqa: PLC0415  msgspec is not for --help
+    from bubblescope.gate.judge import Reference  # noqa: PLC0415
+
+    place = settings.baseline.value
+    return None if place is None else Reference(str(place), reference(str(place)))
+
+
+def _write(gate: Gate, output: Output) -> None:
+    from bubblescope.report import gate_csv, gates, json  # noqa: PLC0415  rich and orjson are not for --help
+
+    result = pages.Result(
+        page=lambda: gates.page(gate),
+        json=lambda: json.render(gate),
+        csv=lambda: gate_csv.render(gate),
+        draw=lambda console: gates.draw(gate, console),
+    )
+    pages.write(output, result)

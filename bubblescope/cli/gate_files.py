@@ -1,0 +1,117 @@
+"""The files that a gate leaves for those who wait for it: test reports, metrics, histories, and GitHub's own places."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial, wraps
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import click
+
+from bubblescope.cli import console
+from bubblescope.cli.options import GroupedOption
+from bubblescope.cli.output import Output, write_file
+from bubblescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from bubblescope.model.gate import Gate
+
+__all__ = ["SUMMARY_LIMIT", "GateFiles", "gate_files"]
+
+SUMMARY_LIMIT = 1 << 20
+"""Bytes of a step's summary, beyond which GitHub drops all of it (docs.github.com, workflow commands)."""
+
+_HELP = {
+    "junit": "JUnit XML, one test case a rule: for GitLab, Jenkins and others.",
+    "markdown": "The verdict and all rules as Markdown, for a comment.",
+    "openmetrics": "The numbers as OpenMetrics, for GitLab's metrics reports.",
+    "bencher": "The numbers in Bencher's format, for a history.",
+    "benchmark": "The numbers for github-action-benchmark, for a history.",
+}
+
+_RENDERERS: Mapping[str, tuple[str, str, bool]] = {
+    "junit": ("junit", "render", False),
+    "markdown": ("gates", "markdown", False),
+    "openmetrics": ("openmetrics", "render", True),
+    "bencher": ("histories", "bencher", True),
+    "benchmark": ("histories", "benchmark", True),
+}
+"""Module of `bubblescope.report`, function, and whether it takes the run alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateFiles:
+    """Where each kind of file goes, by its name in `_RENDERERS`, and whether to write where GitHub looks."""
+
+    targets: Mapping[str, str]
+    github: bool
+
+    def check(self, output: Output) -> None:
+        """Refuse what cannot be written before the work is done; `output` says whether to overwrite."""
+        places = [target for target in (*self.targets.values(), output.target) if target is not None]
+        twice = next((place for place in places if places.count(place) > 1), None)
+        if twice is not None:
+            raise UsageError(f"{twice} is to hold two things at once", hint="give each a file of its own")
+        for target in self.targets.values():
+            Output("json", target, force=output.force).check()
+
+    def write(self, gate: Gate, output: Output) -> None:
+        """Write all of them."""
+        self.check(output)
+        for name, target in self.targets.items():
+            write_file(target, _render(name, gate))
+            if not output.quiet:
+                console.note(f"Wrote {target}")
+        if self.github:
+            _tell_github(gate)
+
+
+def _render(name: str, gate: Gate) -> bytes:
+    module, function, of_run = _RENDERERS[name]
+    render = cast("Callable[[Any], bytes]", getattr(import_module(f"bubblescope.report.{module}"), function))
+    return render(gate.run if of_run else gate)
+
+
+def _tell_github(gate: Gate) -> None:
+    """One annotation a rule on stderr, where the runner reads them as well, and the summary of the step."""
+    from bubblescope.report import github  # noqa: PLC0415  rich is not for --help
+
+    for line in github.annotations(gate):
+        console.instruct(line)
+    target = os.environ.get("GITHUB_STEP_SUMMARY")
+    if target:
+        _append(target, gate, github.summary)
+
+
+def _append(target: str, gate: Gate, summary: Callable[[Gate, int], bytes]) -> None:
+    """Add to the summary of the step, as far as there is room; a verdict must not be lost for want of a summary."""
+    try:
+        room = SUMMARY_LIMIT - (Path(target).stat().st_size if Path(target).exists() else 0)
+        with Path(target).open("ab") as file:
+            file.write(summary(gate, room))
+    except (OSError, ValueError) as error:
+        console.note(f"bubblescope: the summary of the step could not be written: {error}")
+
+
+def gate_files(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The files, handed over as `files`."""
+
+    @wraps(function)
+    def call(**given: Any) -> Any:
+        targets = {name: target for name in _RENDERERS if (target := given.pop(name)) is not None}
+        return function(files=GateFiles(targets, _on_github(given.pop("github"))), **given)
+
+    option = partial(click.option, cls=GroupedOption, heading="Files for those who wait")
+    github = "Write GitHub's summary and annotations; default: where GITHUB_ACTIONS is set."
+    wrapped = option("--github", type=click.Choice(["auto", "always", "never"]), default="auto", help=github)(call)
+    for name in reversed(_RENDERERS):
+        wrapped = option(f"--{name}", metavar="FILE", help=_HELP[name])(wrapped)
+    return wrapped
+
+
+def _on_github(when: Literal["auto", "always", "never"]) -> bool:
+    return when == "always" or (when == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")

@@ -1,0 +1,125 @@
+"""Which rules a gate holds, and what it does where it cannot compare: presets, and what the settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import get_args
+
+from bubblescope.errors import UsageError
+from bubblescope.gate.rules import Rule, Subject, parse, parse_subject
+from bubblescope.model.gate import Level
+from bubblescope.model.settings import OnMissing, Settings
+
+__all__ = ["PRESETS", "Asked", "Policy", "of_settings", "policy"]
+
+PRESETS: Mapping[str, Mapping[str, Level]] = {
+    "default": {"bubble:+2pp": "error", "imbalance:+5%": "warn", "step_time:+5%": "warn"},
+    "strict": {
+        "bubble:+1pp": "error",
+        "imbalance:+5%": "error",
+        "step_time:+5%": "error",
+        "bubble@cause=any:+1pp": "warn",
+        "bubble:-2pp": "warn",
+    },
+    "smoke": {"bubble:+5pp": "error"},
+    "none": {},
+}
+"""Rules with their levels: the usual ones; more and narrower ones, an old baseline included; only a large loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A rule, what it is for the verdict, and who asked for it."""
+
+    rule: Rule
+    level: Level
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """All that decides what a gate does with a run."""
+
+    rules: tuple[Asked, ...]
+    on_missing_baseline: OnMissing = "fail"
+    allow_mismatch: bool = False
+    allow_degraded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.on_missing_baseline not in get_args(OnMissing):
+            raise UsageError(
+                f"--on-missing-baseline must be {', '.join(get_args(OnMissing))}, found {self.on_missing_baseline!r}"
+            )
+
+
+def policy(
+    stated: Sequence[tuple[str, Level, str]], *, preset: str | None, off: Sequence[str] = (), compared: bool
+) -> Policy:
+    """The policy of rules and a preset, strict about what it cannot compare.
+
+    Args:
+        stated: rules with their level, and who asked for it.
+        preset: a name of `PRESETS`; its rules stand beside the stated ones, which win where both are about one number.
+            Without one it is `default`, if no rule is stated and there is a baseline.
+        compared: whether a baseline is named.
+        off: rules, or numbers as `step_time` or `bubble@stage=3`, that are not asked for.
+
+    Raises:
+        UsageError: a rule that cannot be read, a preset that does not exist, or no rule at all.
+    """
+    own = [Asked(parse(text), level, origin) for text, level, origin in stated]
+    name = preset if preset is not None else "default" if compared and not own else "none"
+    asked = _muted([*_of_preset(name, own), *own], off)
+    if not any(each.level != "off" for each in asked):
+        raise UsageError(
+            "the gate has no rule", hint="--fail-on takes one, as 'bubble > 30%'; --baseline FILE brings the usual ones"
+        )
+    return Policy(rules=tuple(asked))
+
+
+def of_settings(settings: Settings) -> Policy:
+    """The policy that settings ask for; raises as `policy` does."""
+    stated: list[tuple[str, Level, str]] = [
+        (text, level, asked.origin)
+        for level, asked in (("error", settings.fail_on), ("warn", settings.warn_on))
+        for text in asked.value or ()
+    ]
+    compared = settings.baseline.value is not None
+    made = policy(stated, preset=settings.preset.value, off=settings.off.value or (), compared=compared)
+    return replace(
+        made,
+        on_missing_baseline=settings.on_missing_baseline.value,
+        allow_mismatch=settings.allow_mismatch.value,
+        allow_degraded=settings.allow_degraded.value,
+    )
+
+
+def _of_preset(name: str, own: Iterable[Asked]) -> list[Asked]:
+    if name not in PRESETS:
+        near = get_close_matches(name, PRESETS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(PRESETS)}"
+        raise UsageError(f"no preset is called {name!r}", hint=hint)
+    stated = {_moved(each.rule) for each in own}
+    rules = [Asked(parse(text), level, f"preset {name}") for text, level in PRESETS[name].items()]
+    return [each for each in rules if _moved(each.rule) not in stated]
+
+
+def _moved(rule: Rule) -> tuple[Subject, str, str]:
+    """What two rules have in common of which one replaces the other."""
+    return rule.subject, rule.against, rule.side
+
+
+def _muted(asked: Sequence[Asked], off: Sequence[str]) -> list[Asked]:
+    """The rules, those that are off marked so."""
+    rules = {parse(text).text for text in off if _is_rule(text)}
+    subjects = {parse_subject(text) for text in off if not _is_rule(text)}
+    return [
+        Asked(each.rule, "off", each.origin) if each.rule.text in rules or each.rule.subject in subjects else each
+        for each in asked
+    ]
+
+
+def _is_rule(text: str) -> bool:
+    return any(mark in text for mark in "<>:")
