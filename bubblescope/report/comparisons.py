@@ -68,7 +68,10 @@ def _noise(found: Comparison) -> str:
         return f"unknown: {short}, and it takes two of each run to tell; all that changed is shown"
     steps = " and ".join(str(run.fingerprint.steps) for run in (found.before, found.after))
     level = words.percent(found.level, 0)
-    return f"Welch's t-test over the steps ({steps}), and the clocks' error; {level} risk of a false change in a table"
+    return (
+        f"Welch's t-test over the steps ({steps}), beyond the clocks' error; {level} risk that any change of a table "
+        "is false"
+    )
 
 
 def _remarks(found: Comparison) -> tuple[str, ...]:
@@ -79,7 +82,7 @@ def _remarks(found: Comparison) -> tuple[str, ...]:
         told.append(f"times and rates depend on the machines, and these differ ({', '.join(apart)})")
     if None not in {before.microbatches, after.microbatches} and before.microbatches != after.microbatches:
         told.append("a step has other micro-batches in each run: compare micro-batches a second, not times of steps")
-    if before.attribution != after.attribution:
+    if not _same_attribution(found):
         told.append(
             f"causes are not compared: they were told with --attribution {before.attribution} before and with "
             f"{after.attribution} after"
@@ -92,6 +95,10 @@ def _remarks(found: Comparison) -> tuple[str, ...]:
 def _same_stages(found: Comparison) -> bool:
     before, after = found.before.fingerprint, found.after.fingerprint
     return (before.pp, before.virtual) == (after.pp, after.virtual)
+
+
+def _same_attribution(found: Comparison) -> bool:
+    return found.before.fingerprint.attribution == found.after.fingerprint.attribution
 
 
 def _stages(mark: Fingerprint) -> str:
@@ -128,7 +135,7 @@ _TABLES = (
     ),
     _Kind(
         title="Causes",
-        denominator="points; all of them add up to the bubble before, to that after, and to its change",
+        denominator="% of the pipeline window, change in points; all add up to the bubble, before and after",
         takes=lambda each: each.by == "cause" and each.metric == "bubble",
         names=(("cause", _of),),
         bare=True,
@@ -153,6 +160,8 @@ _TABLES = (
 def _selected(kind: _Kind, found: Comparison, shown: Shown) -> Table | None:
     """The table; without rows where nothing of it is shown, None where there is nothing of the kind."""
     if kind.title == "Stages" and not _same_stages(found):
+        return None
+    if kind.title == "Causes" and not _same_attribution(found) and shown != "all":
         return None
     changes = [each for each in found.changes if kind.takes(each)]
     rows = [each for each in changes if _shown(each, shown)]
@@ -207,4 +216,5 @@ def _notes(empty: Sequence[Table], *, any_told: bool) -> tuple[str, ...]:
         return ()
     if not any_told:
         return ("Nothing changed beyond noise; --all shows every number.",)
-    return (f"Nothing to tell, see --all: {words.enumerate_words([table.title.lower() for table in empty])}.",)
+    titles = words.enumerate_words([table.title.lower() for table in empty])
+    return (f"Nothing of this kind changed beyond noise, see --all: {titles}.",)
