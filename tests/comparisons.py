@@ -61,7 +61,7 @@ def run(causes: Mapping[str, float] = CAUSES, stages: tuple[float, ...] = (1.0, 
             metric("gap", bubble - causes["structural"], 0.001),
             metric("imbalance", slowest / mean, 0.002),
             metric("exposed", bubble - 0.01, 0.002),
-            metric("step_time", step, 2 * MS),
+            metric("step_time", step, 2.0 * MS),
             metric("microbatches_per_s", 8e9 / step, 0.05),
             *(
                 metric("bubble", value, 1e-17 if name == "structural" else 0.0008, ("cause", name))

@@ -9,7 +9,6 @@ import click
 
 from bubblescope.cli import console, pages
 from bubblescope.cli.console import Progress
-from bubblescope.cli.group import Subcommands
 from bubblescope.cli.options import (
     GroupedCommand,
     GroupedOption,
@@ -19,6 +18,7 @@ from bubblescope.cli.options import (
     trace_arguments,
 )
 from bubblescope.cli.output import Output, write_file
+from bubblescope.cli.subcommands import Subcommands
 from bubblescope.errors import InputError, UndecidedError
 from bubblescope.model.options import Options
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial, wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bubblescope.cli import pages
+from bubblescope.cli.config import resolved, stated
 from bubblescope.cli.console import Progress
 from bubblescope.cli.gate_files import GateFiles, gate_files
-from bubblescope.cli.options import GroupedCommand, GroupedOption, job_options, output_options, trace_arguments
+from bubblescope.cli.options import (
+    GroupedCommand,
+    GroupedOption,
+    config_option,
+    job_options,
+    output_options,
+    trace_arguments,
+)
 from bubblescope.cli.output import Output
-from bubblescope.gate.settings import resolve
 from bubblescope.model.options import Options
+from bubblescope.model.settings import KEYS
 
 if TYPE_CHECKING:
     from bubblescope.gate.judge import Reference
@@ -30,17 +36,20 @@ EXIT = {"pass": 0, "fail": 1, "inconclusive": 4}
 
 
 def _rule_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is asked of the run, handed over as `stated`: None and empty is not stated."""
-    names = ("baseline", "preset", "fail_on", "warn_on", "off", "on_missing_baseline", "allow_mismatch", "allow_degraded")
+    """What is asked of the run, handed over as `settings`: those of the command line above all others."""
 
     @wraps(function)
     def call(**given: Any) -> Any:
-        stated = {name.replace("_", "-"): given.pop(name) or None for name in names}
-        return function(stated=stated, config=given.pop("config"), **given)
+        own = stated(click.get_current_context())
+        for name in KEYS:
+            given.pop(name.replace("-", "_"))
+        return function(settings=resolved(own, given.pop("config")), **given)
 
     option = partial(click.option, cls=GroupedOption, heading="Rules")
     rule = "bubble > 18%, bubble@stage=3 > 25%, or against the baseline bubble:+2pp, step_time:+5%. Repeatable."
-    missing = "What a rule does whose baseline is missing or of another shape: leave the verdict open (default), warn, pass."
+    missing = (
+        "What a rule does whose baseline is missing or of another shape: leave the verdict open (default), warn, pass."
+    )
     options = [
         option("--baseline", metavar="FILE", help="What baseline save wrote, or a report, to compare with."),
         option("--fail-on", metavar="RULE", multiple=True, help=f"Fail on {rule}"),
@@ -50,9 +59,8 @@ def _rule_options(function: Callable[..., Any]) -> Callable[..., Any]:
         option("--on-missing-baseline", type=click.Choice(["fail", "warn", "pass"]), help=missing),
         option("--allow-mismatch", is_flag=True, help="Compare runs of another schedule, layout or micro-batch count."),
         option("--allow-degraded", is_flag=True, help="Take numbers that the data make doubtful as they are."),
-        option("--config", metavar="FILE", help="Settings; default: the nearest bubblescope.toml or pyproject.toml."),
     ]
-    wrapped: Callable[..., Any] = call
+    wrapped: Callable[..., Any] = config_option(call)
     for each in reversed(options):
         wrapped = each(wrapped)
     return wrapped
@@ -70,8 +78,7 @@ def command(  # noqa: PLR0913  one value a group of options
     /,
     *,
     traces: tuple[str, ...],
-    stated: Mapping[str, object],
-    config: str | None,
+    settings: Settings,
     files: GateFiles,
     options: Options,
     output: Output,
@@ -90,9 +97,6 @@ def command(  # noqa: PLR0913  one value a group of options
       bubblescope gate traces/ --baseline bubble.json --fail-on bubble:+1pp --junit gate.xml
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
     files.check(output)
-    settings = resolve(
-        stated, directory=Path.cwd(), environment=os.environ, file=None if config is None else Path(config)
-    )
     from bubblescope.gate.evaluate import decide  # noqa: PLC0415  numpy and pandas are not for --help
     from bubblescope.gate.policy import of_settings  # noqa: PLC0415  nor is what rules take
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import click
 
@@ -13,7 +13,7 @@ from bubblescope._version import __version__
 from bubblescope.cli import console
 from bubblescope.errors import UsageError
 
-__all__ = ["COMMANDS", "LazyGroup", "Subcommands", "root"]
+__all__ = ["COMMANDS", "LazyGroup", "root"]
 
 # Name, one line of help; the module bubblescope.cli.NAME holds it as `command`.
 COMMANDS = {
@@ -26,31 +26,8 @@ COMMANDS = {
     "simulate": "Simulate a schedule and set it beside its formula.",
     "explain": "Explain a metric, a cause, a finding, a what-if or a schedule.",
     "schema": "Print the JSON Schema of what a command writes with --json.",
+    "config": "Show the settings of the gate and where each comes from.",
 }
-
-
-class Subcommands(click.Group):
-    """Commands of a command: a near name is pointed out, and none at all is not taken for success."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, invoke_without_command=True, **kwargs)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was named; without one explain them, and fail."""
-        if not ctx._protected_args and not ctx.args:
-            console.note(ctx.get_help())
-            ctx.exit(2)
-        return super().invoke(ctx)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first argument names."""
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            near = get_close_matches(args[0], self.commands, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.commands)}"
-            raise UsageError(f"{ctx.command_path} has no command {args[0]!r}", hint=hint)
-        return super().resolve_command(ctx, args)
 
 
 class LazyGroup(click.Group):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
@@ -17,6 +18,8 @@ from bubblescope.report.registry import FORMATS
 __all__ = [
     "GroupedCommand",
     "GroupedOption",
+    "config_option",
+    "file_options",
     "job_options",
     "output_options",
     "parse_layers",
@@ -212,6 +215,23 @@ def file_options(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(options=Options(jobs=given.pop("jobs")), **given)
 
     return _apply(call, [_jobs()])
+
+
+def config_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The file that the settings come from, handed over as `config`; None to search for it."""
+    return _option(
+        "--config",
+        heading="Settings",
+        metavar="FILE",
+        callback=_config,
+        help="Read settings from FILE; by default the nearest bubblescope.toml or pyproject.toml.",
+    )(function)
+
+
+def _config(_context: click.Context, _option: click.Parameter, value: str | None) -> Path | None:
+    if value == "":
+        raise UsageError("--config takes the name of a file, found an empty one")
+    return None if value is None else Path(value)
 
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:

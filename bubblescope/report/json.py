@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from bubblescope.model.report import Report
 from bubblescope.model.whatif import WhatIf
 from bubblescope.report.wording import visible
 
-__all__ = ["SCHEMAS", "Described", "render", "schema"]
+__all__ = ["SCHEMAS", "Described", "render", "schema", "written"]
 
 _ODD = re.compile(r"[^\n\x20-\x7e]")
 _LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
@@ -71,6 +72,11 @@ def render(value: Report | WhatIf | Info | Comparison) -> bytes:
         # A file name need not be UTF-8; Python then holds its bytes as lone surrogates.
         data = orjson.dumps(_utf8(dataclasses.asdict(value)), option=_LAYOUT)
     return _harmless(data)
+
+
+def written(data: Mapping[str, Any]) -> bytes:
+    """An object that has no type of its own, with its keys in their order and no character that acts."""
+    return _harmless(orjson.dumps(_utf8(data), option=_LAYOUT))
 
 
 def _harmless(data: bytes) -> bytes:

@@ -6,14 +6,16 @@ import subprocess
 import sys
 from importlib import import_module
 
+import click
 import pytest
 
 from bubblescope.cli.group import COMMANDS, root
+from tests.cli.commands import walk
 
 HEAVY = ["asyncio", "importlib.metadata", "msgspec", "numpy", "orjson", "pandas", "rich", "isal", "multiprocessing"]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([*name.split(), "--help"] for name, _ in walk())])
 def test_help_imports_nothing_heavy(arguments):
     """Help and version need neither tables of numbers nor colours."""
     code = f"import sys; from bubblescope.cli import run; run({arguments!r}); print(*sys.modules, file=sys.stderr)"
@@ -28,6 +30,17 @@ def test_commands_are_what_the_table_says(name):
     command = import_module(f"bubblescope.cli.{name}").command
     assert command.name == name
     assert command.help.splitlines()[0] == COMMANDS[name]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in walk()])
+def test_every_command_explains_itself(name, bubblescope):
+    """Each command, also one of a command, has a help that begins with how it is called and says what it does."""
+    command = dict(walk())[name]
+    seen = bubblescope(*name.split(), "-h")
+    assert seen.code == 0
+    assert seen.out.startswith(f"Usage: bubblescope {name} ")
+    assert command.help.splitlines()[0] in " ".join(seen.out.split())
+    assert all(option.help for option in command.params if isinstance(option, click.Option))
 
 
 def test_root_lists_every_command(bubblescope):
