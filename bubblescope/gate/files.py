@@ -9,6 +9,7 @@ from pathlib import Path
 from bubblescope.errors import InputError
 from bubblescope.gate.condense import condense
 from bubblescope.model.baseline import Baseline
+from bubblescope.model.metrics import Metric
 from bubblescope.model.report import Report
 
 __all__ = ["Known", "read", "reference"]
@@ -17,6 +18,8 @@ Known = Baseline | Report
 """What a file can hold that is no trace."""
 
 _HEAD = re.compile(rb'\s*\{\s*"schema"\s*:\s*"bubblescope\.(\w+)/(\d+)"')
+_LARGEST_NUMBER = 1e30
+"""More than any time, rate or count can be; its square is still a number."""
 _LARGEST = 256 << 20
 """Bytes of the largest file that is read: a report of ten thousand ranks has a few dozen megabytes."""
 
@@ -75,8 +78,28 @@ def _decoded(path: str, data: bytes, kind: str, version: str) -> Known:
             hint="use the bubblescope that wrote it",
         )
     try:
-        return msgspec.json.decode(data, type=types[kind])
+        found = msgspec.json.decode(data, type=types[kind])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"{path}: a damaged {kind}: {error}", hint="write it again, or take it from version control"
         ) from error
+    odd = next((each for each in found.metrics if not _sound(each)), None)
+    if odd is not None:
+        raise InputError(
+            f"{path}: a damaged {kind}: {odd.metric} cannot have a value of {odd.value}, a spread of {odd.spread} and an "
+            f"error of {odd.error} in {odd.steps} steps",
+            hint="write it again, or take it from version control",
+        )
+    return found
+
+
+def _sound(metric: Metric) -> bool:
+    """Whether a number is one that can be reckoned with."""
+    spread = metric.spread or 0.0
+    return (
+        1 <= metric.steps <= _LARGEST_NUMBER
+        and (metric.steps > 1 or metric.spread is None)
+        and abs(metric.value) <= _LARGEST_NUMBER
+        and 0 <= spread <= _LARGEST_NUMBER
+        and 0 <= metric.error <= _LARGEST_NUMBER
+    )

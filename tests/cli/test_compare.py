@@ -159,3 +159,29 @@ def test_another_schedule_is_compared_all_the_same(compare, tmp_path):
     seen = compare(tmp_path / "a", tmp_path / "b")
     assert seen.code == 0
     assert seen.out.startswith("With zb-h1 instead of 1f1b the bubble fell by 12.3 points")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"value": 1e308},
+        {"value": -1e308},
+        {"spread": 1e200},
+        {"spread": -0.1},
+        {"error": -1.0},
+        {"steps": 1},
+        {"steps": 0, "spread": None},
+        {"steps": -5},
+        {"steps": 10**40},
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(compare, tmp_path, odd):
+    """A file says so and is named; nothing is reckoned with them."""
+    path = tmp_path / "odd.json"
+    text = rendered.render(compare_runs(run(), run(), ("a", "b")))
+    made = json.loads(text)["before"]
+    made["metrics"][0] |= odd
+    path.write_text(json.dumps(made))
+    seen = compare(path, path)
+    assert (seen.code, seen.out) == (3, "")
+    assert f"{path}: a damaged baseline: " in seen.err
