@@ -33,7 +33,7 @@ __all__ = ["command", "write"]
 @job_options
 @output_options
 def command(*, runs: tuple[str, ...], every: bool, options: Options, output: Output, progress: bool) -> None:
-    """Compare two runs: by how much the bubble changed, and what changed it.
+    """Compare two runs: what changed, and what changed it.
 
     A, the run before, and B, the run after, are each a directory, a file or a glob of traces, a
     report that analyze --json wrote, or a baseline. What changed is split by cause, by stage and

@@ -14,10 +14,10 @@ NAMES = ("report", "whatif", "info", "comparison")
 @click.command("schema")
 @click.argument("name", metavar=f"[{'|'.join(NAMES)}]", type=click.Choice(NAMES), default="report")
 def command(*, name: str) -> None:
-    """Print the JSON Schema of a report, a what-if, an info or a comparison.
+    """Print the JSON Schema of what a command writes with --json.
 
-    That is what `analyze --json`, `whatif --json`, `info --json` and `compare --json` write; the report's, if
-    nothing is said.
+    `report` is that of analyze, and what is printed if nothing is said; `whatif` and `info` are
+    those of the commands of that name, `comparison` is that of compare.
     """
     from bubblescope.report import json  # noqa: PLC0415  only a run needs it
 

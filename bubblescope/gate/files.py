@@ -86,8 +86,8 @@ def _decoded(path: str, data: bytes, kind: str, version: str) -> Known:
     odd = next((each for each in found.metrics if not _sound(each)), None)
     if odd is not None:
         raise InputError(
-            f"{path}: a damaged {kind}: {odd.metric} cannot have a value of {odd.value}, a spread of {odd.spread} and an "
-            f"error of {odd.error} in {odd.steps} steps",
+            f"{path}: a damaged {kind}: {odd.metric} cannot have a value of {odd.value}, a spread of {odd.spread} "
+            f"and an error of {odd.error} in {odd.steps} steps",
             hint="write it again, or take it from version control",
         )
     return found
