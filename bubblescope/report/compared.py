@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bubblescope.model.comparison import Change, Comparison
 from bubblescope.model.gate import Difference
+from bubblescope.model.quality import SYSTEMATIC
 from bubblescope.report import wording as words
-from bubblescope.report.change_words import moved, shows, value
+from bubblescope.report.change_words import moved, noise, shows, value
 
 __all__ = ["doubt", "few", "sentence", "speed"]
+
+Doubts = Mapping[str, tuple[str, ...]]
 
 _MOSTLY = 0.5
 """Share of the bubble's change from which on it is mostly that of one cause."""
@@ -26,7 +29,7 @@ def sentence(found: Comparison) -> str:
     both = f"{words.percent(change.before)} before, {words.percent(change.after)} after"
     lead = _lead(found)
     if change.certain is False:
-        return f"{lead} did not change beyond noise ({both}){_hidden(causes)}."
+        return f"{lead} did not change beyond noise ({both}; noise {noise(change)}){_hidden(causes)}."
     if not shows(change):
         return f"{lead} did not change ({both}){_unknown(found)}."
     rose = "rose" if change.change > 0 else "fell"
@@ -40,16 +43,19 @@ def speed(found: Comparison) -> str:
     change = _whole(found, "step_time")
     if change is None or change.change is None:
         return ""
-    if change.certain is False or not shows(change):
-        beyond = " beyond noise" if change.certain is False else ""
-        return f"The step time did not change{beyond} ({value(change.after, 'ns')})."
+    if change.certain is False:
+        both = f"{value(change.before, 'ns')} before, {value(change.after, 'ns')} after"
+        return f"The step time did not change beyond noise ({both}; noise {noise(change)})."
+    if not shows(change):
+        return f"The step time did not change ({value(change.after, 'ns')})."
     return f"A step takes {value(change.after, 'ns')} instead of {value(change.before, 'ns')} ({moved(change)})."
 
 
 def doubt(found: Comparison) -> str:
     """Why not to rely on the comparison; empty where nothing speaks against the bubbles and their causes."""
-    runs = zip(found.names, (found.before, found.after), strict=True)
-    told = [f"{_list(of)} of {name} ({_list(whys)})" for name, run in runs for of, whys in _doubted(run.doubts)]
+    doubts = found.before.doubts, found.after.doubts
+    runs = zip(found.names, doubts, reversed(doubts), strict=True)
+    told = [f"{_list(of)} of {name} ({_list(whys)})" for name, own, other in runs for of, whys in _doubted(own, other)]
     return f"Do not rely on this comparison: doubts about {'; '.join(told)}." if told else ""
 
 
@@ -123,12 +129,18 @@ def _unknown(found: Comparison) -> str:
     return f"; what of it is noise is unknown, as {short}" if short else "; what of it is noise is unknown"
 
 
-def _doubted(doubts: dict[str, tuple[str, ...]] | object) -> list[tuple[list[str], tuple[str, ...]]]:
-    """Numbers with the same reasons, of those that the sentence is about."""
-    assert isinstance(doubts, dict)
-    told = {name: reasons for name, reasons in doubts.items() if name in {"bubble", "causes"}}
-    return [([name for name in told if told[name] == reasons], reasons) for reasons in dict.fromkeys(told.values())]
+def _doubted(own: Doubts, other: Doubts) -> list[tuple[list[str], tuple[str, ...]]]:
+    """Numbers with the same reasons, of those that the sentence is about.
+
+    What makes both runs wrong alike leaves what differs between them as it is.
+    """
+    told = {
+        name: tuple(why for why in own[name] if why not in SYSTEMATIC or why not in other.get(name, ()))
+        for name in ("bubble", "causes")
+        if name in own
+    }
+    return [([name for name in told if told[name] == why], why) for why in dict.fromkeys(told.values()) if why]
 
 
 def _list(names: Sequence[str]) -> str:
-    return words.enumerate_words(list(names)) or "unknown"
+    return words.enumerate_words(list(names))

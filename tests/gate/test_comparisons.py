@@ -24,8 +24,8 @@ from bubblescope.model.comparison import Change, Comparison
 from bubblescope.model.metrics import METRICS
 from bubblescope.report import comparison_csv, comparisons, json, pages
 from bubblescope.report.change_words import moved, shows
-from bubblescope.report.compared import sentence, speed
-from tests.comparisons import CAUSES, SAMPLES, causing, lacking, marked, run, sample, shifted
+from bubblescope.report.compared import doubt, sentence, speed
+from tests.comparisons import CAUSES, SAMPLES, causing, lacking, marked, metric, run, sample, shifted
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = ("before/", "after/")
@@ -140,7 +140,7 @@ def test_changed_leaves_out_what_shows_no_change():
     [
         (run(), causing(host=0.028), "The bubble rose by 2.0 points, from 29.2% to 31.2%, mostly by gaps of the host"),
         (causing(host=0.028), run(), "The bubble fell by 2.0 points, from 31.2% to 29.2%, mostly by gaps of the host"),
-        (run(), run(), "The bubble did not change beyond noise (29.2% before, 29.2% after)."),
+        (run(), run(), "The bubble did not change beyond noise (29.2% before, 29.2% after; noise 0.3 points)."),
         (marked(run(), steps=1), run(), "The bubble did not change (29.2% before, 29.2% after); what of it is noise"),
         (run(), marked(causing(host=0.5), schedule="zb-h1"), "With zb-h1 instead of 1f1b the bubble rose by 49.2"),
         (run(), marked(run(), schedule="eager-1f1b", also=("1f1b",)), "The bubble did not change"),
@@ -152,6 +152,34 @@ def test_changed_leaves_out_what_shows_no_change():
 def test_sentence(before, after, said):
     """The answer, whatever it is."""
     assert sentence(compare(before, after, NAMES)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, {}, ""),
+        ({"bubble": ("unlabelled",)}, {"bubble": ("unlabelled",)}, ""),
+        ({"bubble": ("unlabelled",)}, {}, "bubble of before/ (unlabelled)."),
+        ({"ranks": ("lost-events",)}, {}, ""),
+        (
+            {"bubble": ("unlabelled", "lost-events"), "causes": ("clocks",)},
+            {"bubble": ("unlabelled",), "causes": ("clocks",)},
+            "bubble of before/ (lost-events); causes of before/ (clocks); causes of after/ (clocks).",
+        ),
+    ],
+)
+def test_doubts(before, after, said):
+    """They come first, unless they make both runs wrong alike, or are about what the answer does not rest on."""
+    found = compare(replace(run(), doubts=before), replace(run(), doubts=after), NAMES)
+    assert doubt(found) == (f"Do not rely on this comparison: doubts about {said}" if said else "")
+    assert comparisons.page(found).headline == (doubt(found) or sentence(found))
+
+
+def test_what_two_steps_cannot_tell_is_shown():
+    """A step half as long with noise as large is no change, and the values are there to be seen."""
+    times = [replace(run(), metrics=(replace(metric("step_time", ms * 1e6, 9e7), steps=2),)) for ms in (700, 340)]
+    said = "The step time did not change beyond noise (700.0 ms before, 340.0 ms after; noise 127.6%)."
+    assert speed(compare(*times, NAMES)) == said
 
 
 def test_speed():
