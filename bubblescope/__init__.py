@@ -13,11 +13,14 @@ from bubblescope.errors import BubblescopeError, InputError, UndecidedError, Usa
 
 if TYPE_CHECKING:
     from bubblescope.engine import analyze, load, whatif
+    from bubblescope.gate.evaluate import baseline, evaluate
     from bubblescope.gate.runs import compare
     from bubblescope.inventory.take import info
     from bubblescope.model.analysis import Analysis
+    from bubblescope.model.baseline import Baseline
     from bubblescope.model.changes import Changes
     from bubblescope.model.comparison import Comparison
+    from bubblescope.model.gate import Gate
     from bubblescope.model.info import Info
     from bubblescope.model.options import LabelRule, Options, StepRange
     from bubblescope.model.report import Report
@@ -25,9 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Analysis",
+    "Baseline",
     "BubblescopeError",
     "Changes",
     "Comparison",
+    "Gate",
     "Info",
     "InputError",
     "LabelRule",
@@ -39,7 +44,9 @@ __all__ = [
     "WhatIf",
     "__version__",
     "analyze",
+    "baseline",
     "compare",
+    "evaluate",
     "info",
     "load",
     "whatif",
@@ -49,8 +56,10 @@ __all__ = [
 # line that only prints its help should not wait for them.
 _LAZY = {
     "Analysis": "bubblescope.model.analysis",
+    "Baseline": "bubblescope.model.baseline",
     "Changes": "bubblescope.model.changes",
     "Comparison": "bubblescope.model.comparison",
+    "Gate": "bubblescope.model.gate",
     "Info": "bubblescope.model.info",
     "LabelRule": "bubblescope.model.options",
     "Options": "bubblescope.model.options",
@@ -58,7 +67,9 @@ _LAZY = {
     "StepRange": "bubblescope.model.options",
     "WhatIf": "bubblescope.model.whatif",
     "analyze": "bubblescope.engine",
+    "baseline": "bubblescope.gate.evaluate",
     "compare": "bubblescope.gate.runs",
+    "evaluate": "bubblescope.gate.evaluate",
     "info": "bubblescope.inventory.take",
     "load": "bubblescope.engine",
     "whatif": "bubblescope.engine",

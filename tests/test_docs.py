@@ -271,6 +271,7 @@ SECTIONS = {
     "CausePart": "## `bubble`",
     "PositionCauses": "## `bubble`",
     "PhaseCauses": "## `bubble`",
+    "Metric": "## `metrics[]`",
     "Throughput": "## `throughput`",
     "Pipeline": "## `pipelines[]`",
     "Stage": "## `stages[]`",

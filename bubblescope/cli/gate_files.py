@@ -108,7 +108,7 @@ def gate_files(function: Callable[..., Any]) -> Callable[..., Any]:
     option = partial(click.option, cls=GroupedOption, heading="Files for those who wait")
     github = "Write GitHub's summary and annotations; default: where GITHUB_ACTIONS is set."
     wrapped = option("--github", type=click.Choice(["auto", "always", "never"]), default="auto", help=github)(call)
-    for name in reversed(_RENDERERS):
+    for name in reversed(tuple(_RENDERERS)):
         wrapped = option(f"--{name}", metavar="FILE", help=_HELP[name])(wrapped)
     return wrapped
 

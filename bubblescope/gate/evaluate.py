@@ -41,7 +41,8 @@ def evaluate(  # noqa: PLR0913  what the command's options say, by the same name
     Args:
         traces: those of all ranks of one run, a report or a baseline, as files or as values.
         baseline: what relative rules compare with: a file or a value. A file need not exist.
-        fail_on, warn_on: rules, as `bubble > 18%` or `bubble:+2pp`.
+        fail_on: rules, as `bubble > 18%` or `bubble:+2pp`.
+        warn_on: the same, which only warn.
         preset: a set of rules beside these; without any rule it is `default`.
         off: rules or numbers of the preset that are not asked for.
         on_missing_baseline: what becomes of a rule whose baseline is missing or cannot be compared.

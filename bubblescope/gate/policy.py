@@ -81,11 +81,9 @@ def policy(
 
 def of_settings(settings: Settings) -> Policy:
     """The policy that settings ask for; raises as `policy` does."""
-    stated: list[tuple[str, Level, str]] = [
-        (text, level, asked.origin)
-        for level, asked in (("error", settings.fail_on), ("warn", settings.warn_on))
-        for text in asked.value or ()
-    ]
+    stated: list[tuple[str, Level, str]] = []
+    stated += [(text, "error", settings.fail_on.origin) for text in settings.fail_on.value or ()]
+    stated += [(text, "warn", settings.warn_on.origin) for text in settings.warn_on.value or ()]
     compared = settings.baseline.value is not None
     made = policy(stated, preset=settings.preset.value, off=settings.off.value or (), compared=compared)
     return replace(

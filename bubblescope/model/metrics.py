@@ -34,6 +34,17 @@ class Metric:
     steps: int
     error: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.steps < 1 or (self.by is None) != (self.of is None):
+            raise ValueError(f"{self.metric}: a number of at least one step, of the whole job or of one part of it")
+        if (self.spread or 0.0) < 0 or self.error < 0:
+            raise ValueError(f"{self.metric}: neither spread nor error can be below 0")
+
+    @property
+    def name(self) -> str:
+        """As rules write it: `bubble`, `bubble@stage=3`."""
+        return self.metric if self.by is None else f"{self.metric}@{self.by}={self.of}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricKind:

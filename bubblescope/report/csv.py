@@ -63,6 +63,8 @@ def _rows(report: Report) -> Iterator[Row]:
         yield from _points("step", str(step.step), step.points or {})
     for finding in report.findings:
         yield from fields("finding", finding.code, finding, skip="code")
+    for metric in report.metrics:
+        yield from (row for row in fields("metric", metric.name, metric, skip="metric") if row[2] not in {"by", "of"})
 
 
 def _quality(quality: Quality) -> Iterator[Row]:

@@ -26,6 +26,7 @@ from bubblescope.report.entries import Entry, normal, page, spellings
 from bubblescope.report.explained import TOPICS, explain
 from bubblescope.report.finding_pages import CODES, FINDINGS
 from bubblescope.report.found_pages import FOUND
+from bubblescope.report.gate_pages import GATE
 from bubblescope.report.json import schema
 from bubblescope.report.speed_pages import SPEED
 from bubblescope.report.stage_pages import STAGES
@@ -36,7 +37,7 @@ from bubblescope.report.trust_pages import TRUST
 from bubblescope.report.uneven_pages import UNEVEN
 from tests.test_docs import DEFINITIONS, anchors, finding_codes, section
 
-METRICS = (*BUBBLE, *CAUSES, *DETAILS, *TIME, *SPEED, *STAGES, *UNEVEN, *TRAFFIC, *FOUND, *TRUST)
+METRICS = (*BUBBLE, *CAUSES, *DETAILS, *TIME, *SPEED, *STAGES, *UNEVEN, *TRAFFIC, *FOUND, *TRUST, *GATE)
 ENTRIES = (*METRICS, *ADVICE, *FINDINGS)
 
 UNEXPLAINED = {
