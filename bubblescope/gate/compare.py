@@ -154,9 +154,9 @@ def _limits(chances: Sequence[float]) -> list[float]:
     order = sorted(range(len(chances)), key=lambda k: chances[k])
     limits = [0.0] * len(chances)
     still = 0
-    for place, k in enumerate(order):
+    for k in order:
         limits[k] = FALSE_ALARM / (len(chances) - still)
-        if still == place and chances[k] <= limits[k]:
+        if chances[k] <= limits[k]:
             still += 1
     return limits
 

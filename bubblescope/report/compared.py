@@ -101,7 +101,7 @@ def _why(change: float, causes: Sequence[Change]) -> str:
     if not causes:
         return ""
     if not alike:
-        return "; no single cause changed beyond noise"
+        return f"; no single cause{' of it' if told else ''} changed beyond noise"
     first = max(alike, key=lambda each: _along(each, change))
     how = "mostly by" if _along(first, change) >= _MOSTLY * abs(change) else "by many causes, the biggest being"
     against = min(told, key=lambda each: _along(each, change))

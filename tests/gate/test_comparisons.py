@@ -20,6 +20,7 @@ import msgspec
 import pytest
 
 from bubblescope.gate.compare import compare
+from bubblescope.model.baseline import Baseline
 from bubblescope.model.comparison import Change, Comparison
 from bubblescope.model.metrics import METRICS
 from bubblescope.report import comparison_csv, comparisons, json, pages
@@ -152,6 +153,29 @@ def test_changed_leaves_out_what_shows_no_change():
 def test_sentence(before, after, said):
     """The answer, whatever it is."""
     assert sentence(compare(before, after, NAMES)).startswith(said)
+
+
+def blurred(base: Baseline, *causes: str) -> Baseline:
+    """The run with causes that vary too much for any change."""
+    noisy = (replace(each, spread=0.1) if each.by == "cause" and each.of in causes else each for each in base.metrics)
+    return replace(base, metrics=tuple(noisy))
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (blurred(causing(host=0.028), "host"), "; no single cause changed beyond noise."),
+        (blurred(causing(host=0.038, p2p=-0.003), "host"), "; no single cause of it changed beyond noise."),
+        (
+            causing(host=0.038, p2p=-0.003),
+            ", mostly by gaps of the host (+3.0 points), against transfers between stages",
+        ),
+        (causing(host=0.038, p2p=0.003), ", mostly by gaps of the host (+3.0 points)."),
+    ],
+)
+def test_only_sure_causes_are_named(after, said):
+    """Those that moved with the bubble and beyond noise; one that moved against it by half as much is told, too."""
+    assert sentence(compare(run(), after, NAMES)).split("%", 2)[2].startswith(said)
 
 
 @pytest.mark.parametrize(
