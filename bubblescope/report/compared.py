@@ -14,6 +14,8 @@ __all__ = ["doubt", "few", "sentence", "speed"]
 
 Doubts = Mapping[str, tuple[str, ...]]
 
+_MATTERS = {"bubble": 0.02, "step_time": 0.05}
+"""Changes that would matter, points of the bubble and parts of the step time: within noise they are open questions."""
 _MOSTLY = 0.5
 """Share of the bubble's change from which on it is mostly that of one cause."""
 
@@ -28,6 +30,8 @@ def sentence(found: Comparison) -> str:
     causes = [each for each in found.changes if each.by == "cause" and each.change is not None]
     both = f"{words.percent(change.before)} before, {words.percent(change.after)} after"
     lead = _lead(found)
+    if change.certain is False and abs(change.change) >= _MATTERS["bubble"]:
+        return f"{_open(lead, both, change)}{_hidden(causes)}."
     if change.certain is False:
         return f"{lead} did not change beyond noise ({both}; noise {noise(change)}){_hidden(causes)}."
     if not shows(change):
@@ -45,6 +49,8 @@ def speed(found: Comparison) -> str:
         return ""
     if change.certain is False:
         both = f"{value(change.before, 'ns')} before, {value(change.after, 'ns')} after"
+        if abs(change.change) >= _MATTERS["step_time"] * (change.before or 0.0):
+            return f"{_open('The step time', both, change)}."
         return f"The step time did not change beyond noise ({both}; noise {noise(change)})."
     if not shows(change):
         return f"The step time did not change ({value(change.after, 'ns')})."
@@ -64,6 +70,10 @@ def few(found: Comparison) -> str:
     runs = zip(found.names, (found.before, found.after), strict=True)
     short = {name: run.fingerprint.steps for name, run in runs if run.fingerprint.steps < 2}
     return words.enumerate_words([f"{name} has {words.counted(steps, 'step')}" for name, steps in short.items()])
+
+
+def _open(lead: str, both: str, change: Change) -> str:
+    return f"{lead} may have changed or not: {both}, and noise of {noise(change)} (more steps tell)"
 
 
 def _whole(found: Comparison, metric: str) -> Change | None:

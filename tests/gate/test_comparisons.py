@@ -200,10 +200,15 @@ def test_doubts(before, after, said):
 
 
 def test_what_two_steps_cannot_tell_is_shown():
-    """A step half as long with noise as large is no change, and the values are there to be seen."""
+    """A step half as long with noise as large is an open question, and the values are there to be seen."""
     times = [replace(run(), metrics=(replace(metric("step_time", ms * 1e6, 9e7), steps=2),)) for ms in (700, 340)]
-    said = "The step time did not change beyond noise (700.0 ms before, 340.0 ms after; noise 127.6%)."
+    said = (
+        "The step time may have changed or not: 700.0 ms before, 340.0 ms after, and noise of 127.6% (more steps tell)."
+    )
     assert speed(compare(*times, NAMES)) == said
+    runs = [replace(run(), metrics=(replace(metric("bubble", share, 0.05), steps=2),)) for share in (0.3, 0.4)]
+    said = "The bubble may have changed or not: 30.0% before, 40.0% after, and noise of 49.6 points (more steps tell)."
+    assert sentence(compare(*runs, NAMES)) == said
 
 
 def test_speed():
