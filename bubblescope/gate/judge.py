@@ -125,7 +125,7 @@ def _check(case: _Case, asked: Asked, found: Metric | None, tests: int = 1) -> C
         relative=rule.relative,
         against=rule.against,
         side=rule.side,
-        limit=rule.limit,
+        limit=-rule.limit if compared and rule.side == "below" else rule.limit,
         found=None if found is None else found.value,
         baseline=None if baseline is None else baseline.value,
     )

@@ -183,7 +183,7 @@ def parse_subject(text: str) -> Subject:
     if by not in kind.parts:
         parts = " or ".join(f"@{part}=" for part in kind.parts)
         known = f"{metric} is told by {parts}" if parts else f"{metric} is told of the whole job alone"
-        raise UsageError(f"{text!r}: {known}, found @{by}=", hint=_near(by, get_args(Part)))
+        raise UsageError(f"{text!r}: {known}, found @{by}=", hint=_near(by, kind.parts))
     return metric, cast("Part", by), of if of == ANY else _which(text, by, of)
 
 
