@@ -14,10 +14,12 @@ from bubblescope.errors import BubblescopeError, InputError, UndecidedError, Usa
 if TYPE_CHECKING:
     from bubblescope.engine import analyze, load, whatif
     from bubblescope.gate.evaluate import baseline, evaluate
+    from bubblescope.gate.runs import compare
     from bubblescope.inventory.take import info
     from bubblescope.model.analysis import Analysis
     from bubblescope.model.baseline import Baseline
     from bubblescope.model.changes import Changes
+    from bubblescope.model.comparison import Comparison
     from bubblescope.model.gate import Gate
     from bubblescope.model.info import Info
     from bubblescope.model.options import LabelRule, Options, StepRange
@@ -29,6 +31,7 @@ __all__ = [
     "Baseline",
     "BubblescopeError",
     "Changes",
+    "Comparison",
     "Gate",
     "Info",
     "InputError",
@@ -42,6 +45,7 @@ __all__ = [
     "__version__",
     "analyze",
     "baseline",
+    "compare",
     "evaluate",
     "info",
     "load",
@@ -54,6 +58,7 @@ _LAZY = {
     "Analysis": "bubblescope.model.analysis",
     "Baseline": "bubblescope.model.baseline",
     "Changes": "bubblescope.model.changes",
+    "Comparison": "bubblescope.model.comparison",
     "Gate": "bubblescope.model.gate",
     "Info": "bubblescope.model.info",
     "LabelRule": "bubblescope.model.options",
@@ -63,6 +68,7 @@ _LAZY = {
     "WhatIf": "bubblescope.model.whatif",
     "analyze": "bubblescope.engine",
     "baseline": "bubblescope.gate.evaluate",
+    "compare": "bubblescope.gate.runs",
     "evaluate": "bubblescope.gate.evaluate",
     "info": "bubblescope.inventory.take",
     "load": "bubblescope.engine",

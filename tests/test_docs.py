@@ -31,6 +31,7 @@ from bubblescope.cli import run
 from bubblescope.cli.group import COMMANDS
 from bubblescope.model import info as info_types
 from bubblescope.model import report as report_types
+from bubblescope.model.comparison import Change, Comparison
 from bubblescope.model.recorders import Addition
 from bubblescope.model.trace import Finding
 from bubblescope.report.registry import FORMATS
@@ -168,6 +169,17 @@ def test_what_if_of_the_readme_runs():
     exec(example.replace("sample_traces", str(ROOT / "sample_traces")), names)  # noqa: S102  our own text
     found = names["w"]
     assert (found.error, found.forecasts[0].gain) == pytest.approx((error, gain), abs=5e-4)
+
+
+def test_comparison_example_is_true():
+    """The lines of the README about comparisons run, and say what they say."""
+    example = re.findall(r"```python\n(c = .*?)```", README.read_text("utf-8"), re.DOTALL)[0]
+    names: dict[str, object] = {"bubblescope": bubblescope}
+    *lines, last = example.replace("sample_traces", str(ROOT / "sample_traces")).splitlines()
+    exec("\n".join(lines), names)  # noqa: S102  our own text
+    change = names["bubble"]
+    assert (change.metric, change.change, change.certain) == ("bubble", pytest.approx(0.116, abs=5e-4), True)
+    assert eval(last, names) == last.split('"')[-2] == "imbalance"  # noqa: S307  likewise
 
 
 def test_a_name_of_the_package_stays_what_it_is():
@@ -320,6 +332,14 @@ def test_no_field_of_info_is_made_up():
     assert set(get_args(Addition)) <= first_cells(section(INFO, "### `needs[]`"))
 
 
+@pytest.mark.parametrize("kind", [Comparison, Change])
+def test_fields_of_a_comparison_are_documented(kind):
+    """Every key has its row."""
+    text = section(PAGES["docs/gate.md"], "### The JSON of a comparison")
+    names = {cell.removeprefix("changes[].") for cell in first_cells(text)}
+    assert {field.name for field in dataclasses.fields(kind)} <= names
+
+
 def test_verdicts_on_numbers_are_defined():
     """Each finding that speaks against a number, and each reason that is no finding, has its row; none is made up."""
     text = section(DEFINITIONS, "### Which numbers stand")
@@ -390,6 +410,7 @@ def test_named_files_exist(name):
         "docs/cli.md",
         "docs/whatif.md",
         "docs/info.md",
+        "docs/gate.md",
     ],
 )
 def test_lines_are_short(name):

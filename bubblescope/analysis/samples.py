@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import hypot
 from statistics import fmean, stdev
 
 from bubblescope.analysis.balance import stage_ratios
@@ -20,12 +21,15 @@ from bubblescope.model.metrics import METRICS, Metric, Part
 
 __all__ = ["samples"]
 
+_FITTED = frozenset({"imbalance", "straggler"})
+"""Causes that are told from the mean times of the whole run: all its steps show the same, however far off it is. What
+they get wrong is in jitter, so they are as uncertain as that."""
 _RATES = ("microbatches_per_s", "samples_per_s", "tokens_per_s", "mfu")
 
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """A number and its value in each step."""
+    """A number and its value in each step; what varies `beside` it makes it as uncertain by itself."""
 
     metric: str
     value: float | None
@@ -33,6 +37,7 @@ class _Series:
     by: Part | None = None
     of: str | None = None
     error: float = 0.0
+    beside: Sequence[float] = ()
 
 
 def samples(found: Study, made: report.Report, times: Mapping[int, int]) -> tuple[Metric, ...]:
@@ -63,10 +68,16 @@ def _metric(series: _Series) -> Metric:
         by=series.by,
         of=series.of,
         value=series.value,
-        spread=stdev(series.values) if len(series.values) > 1 else None,
+        spread=_spread(series),
         steps=len(series.values),
         error=series.error,
     )
+
+
+def _spread(series: _Series) -> float | None:
+    if len(series.values) < 2:
+        return None
+    return hypot(stdev(series.values), stdev(series.beside) if series.beside else 0.0)
 
 
 def _by_step(found: Study) -> dict[int, list[PipelineStep]]:
@@ -89,7 +100,9 @@ def _bubble(made: report.Report, by_step: Mapping[int, Sequence[PipelineStep]]) 
     yield _Series("window", bubble.window_ns, windows, error=error * (bubble.window_ns or 0))
     points = [step.points for step in made.steps if step.used and step.points is not None]
     for cause in bubble.causes:
-        yield _Series("bubble", cause.points, [each[cause.cause] for each in points], "cause", cause.cause)
+        values = [each[cause.cause] for each in points]
+        beside = [each["jitter"] for each in points] if cause.cause in _FITTED and cause.points else ()
+        yield _Series("bubble", cause.points, values, "cause", cause.cause, beside=beside)
 
 
 def _error(bubble: report.Bubble) -> float:

@@ -98,15 +98,43 @@ def show(*, file: str, output: Output, progress: bool) -> None:  # noqa: ARG001 
       bubblescope baseline show bubble.json
       bubblescope baseline show bubble.json --format csv
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
-    from bubblescope.gate.files import reference  # noqa: PLC0415  msgspec is not for --help
-    from bubblescope.report import baselines  # noqa: PLC0415  nor are rich and orjson
+    from bubblescope.report import baselines  # noqa: PLC0415  rich and orjson are not for --help
 
-    found = reference(file)
-    if found is None:
-        raise InputError(f"{file} does not exist")
+    found = _read(file)
     result = pages.Result(
         page=lambda: baselines.page(found),
         json=lambda: baselines.render(found),
         csv=lambda: baselines.table(found),
     )
     pages.write(output, result)
+
+
+def _read(file: str) -> Baseline:
+    """The baseline in a file that must be there."""
+    from bubblescope.gate.files import reference  # noqa: PLC0415  msgspec is not for --help
+
+    found = reference(file)
+    if found is None:
+        raise InputError(f"{file} does not exist")
+    return found
+
+
+@command.command("diff", cls=GroupedCommand)
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@click.option("--all", "every", is_flag=True, cls=GroupedOption, heading="What to show", help="Unchanged numbers, too.")
+@output_options
+def diff(*, old: str, new: str, every: bool, output: Output, progress: bool) -> None:  # noqa: ARG001  nothing takes long
+    """Tell two baselines apart: every number that changed, and in what the runs differ.
+
+    What a reviewer of a changed baseline wants to see; compare says what a change is made of.
+
+    \b
+    Examples:
+      bubblescope baseline diff old.json bubble.json
+      bubblescope baseline diff <(git show main:bubble.json) bubble.json
+    """  # noqa: D301  \b is click's mark for lines that must stay as they are
+    from bubblescope.cli import compare  # noqa: PLC0415  it takes orjson and rich
+    from bubblescope.gate.compare import compare as compared  # noqa: PLC0415  numpy is not for --help
+
+    compare.write(compared(_read(old), _read(new), (old, new)), output, "all" if every else "changed")

@@ -21,11 +21,12 @@ COMMANDS = {
     "gate": "Pass or fail a run: by limits, or against a baseline.",
     "baseline": "Save a run's numbers as a baseline, show one, or tell two apart.",
     "whatif": "Forecast what a training run would gain from a change.",
+    "compare": "Compare two runs: what changed, and what changed it.",
     "info": "Say what trace files hold, what is wrong and what they lack.",
     "simulate": "Simulate a schedule and set it beside its formula.",
     "explain": "Explain a metric, a cause, a finding, a what-if or a schedule.",
+    "schema": "Print the JSON Schema of what a command writes with --json.",
     "config": "Show the settings of the gate and where each comes from.",
-    "schema": "Print the JSON Schema of a report or of another result.",
 }
 
 

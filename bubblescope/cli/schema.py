@@ -1,4 +1,4 @@
-"""`bubblescope schema`: the JSON Schema of a report, a what-if, a gate, a baseline, or of what files are."""
+"""`bubblescope schema`: the JSON Schema of each kind of JSON that a command writes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from bubblescope.cli import console
 
 __all__ = ["NAMES", "command"]
 
-NAMES = ("report", "whatif", "info", "gate", "baseline")
+NAMES = ("report", "whatif", "info", "gate", "baseline", "comparison")
 
 
 @click.command("schema")
-@click.argument("name", metavar="[report|whatif|info|gate|baseline]", type=click.Choice(NAMES), default="report")
+@click.argument("name", metavar=f"[{'|'.join(NAMES)}]", type=click.Choice(NAMES), default="report")
 def command(*, name: str) -> None:
-    """Print the JSON Schema of a report or of another result.
+    """Print the JSON Schema of what a command writes with --json.
 
-    That is what `analyze --json`, `whatif --json`, `info --json`, `gate --json` and `baseline save` write; the
-    report's, if nothing is said.
+    `report` is that of analyze, and what is printed if nothing is said; `whatif`, `info` and `gate`
+    are those of the commands of that name, `baseline` is that of baseline save, `comparison` that of
+    compare.
     """
     from bubblescope.report import json  # noqa: PLC0415  only a run needs it
 

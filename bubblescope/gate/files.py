@@ -27,19 +27,15 @@ def read(path: str) -> Known | None:
     Raises:
         InputError: it says that it is one, and cannot be read as such.
     """
-    place = Path(path)
     try:
-        if not stat.S_ISREG(place.stat().st_mode):  # a pipe can be read but once, and a trace may be in it
+        if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe can be read but once, and a trace may be in it
             return None
-        with place.open("rb") as file:
-            head = _HEAD.match(file.read(4096))
-            if head is None:
+        with Path(path).open("rb") as file:
+            if _HEAD.match(file.read(4096)) is None:
                 return None
-            file.seek(0)
-            data = file.read(_LARGEST + 1)
+        return _in(path)
     except (OSError, ValueError):
         return None  # whoever reads traces tells what is wrong with the path
-    return _decoded(path, data, head[1].decode(), head[2].decode())
 
 
 def reference(path: str) -> Baseline | None:
@@ -51,14 +47,23 @@ def reference(path: str) -> Baseline | None:
     try:
         if not Path(path).exists():
             return None
+        found = _in(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be a file: {error}") from error
-    found = read(path)
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{path} cannot be read: {why}") from error
     if found is None:
         raise InputError(
             f"{path}: expected a baseline, found something else", hint="bubblescope baseline save makes one"
         )
     return condense(found) if isinstance(found, Report) else found
+
+
+def _in(path: str) -> Known | None:
+    """What is in a file or a pipe; raises OSError where it cannot be read, ValueError where it cannot be a path."""
+    with Path(path).open("rb") as file:
+        data = file.read(_LARGEST + 1)
+    head = _HEAD.match(data)
+    return None if head is None else _decoded(path, data, head[1].decode(), head[2].decode())
 
 
 def _decoded(path: str, data: bytes, kind: str, version: str) -> Known:

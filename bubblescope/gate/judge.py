@@ -17,12 +17,10 @@ from bubblescope.model import writing as words
 from bubblescope.model.baseline import Baseline
 from bubblescope.model.gate import Check, Difference, Gate, Verdict
 from bubblescope.model.metrics import Metric
+from bubblescope.model.quality import SYSTEMATIC
 from bubblescope.model.report import Tool
 
 __all__ = ["Reference", "judge"]
-
-SYSTEMATIC = frozenset({"unlabelled", "told-by-kernels", "layout-assumed", "steps-assumed"})
-"""Doubts about how a number is told, which are the same in every run of a job: comparing is as right as the number."""
 
 
 @dataclass(frozen=True, slots=True)

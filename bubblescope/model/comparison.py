@@ -22,7 +22,7 @@ class Change:
         change: after - before.
         noise: what the change must exceed to be more than noise, None where a run has fewer than two steps.
         chance: how likely so much change is by the noise of the steps alone, corrected for all numbers of its kind.
-        certain: whether the change is more than noise; None where nothing tells.
+        certain: whether the change is more than noise and large enough to be seen; None where nothing tells.
     """
 
     metric: str
@@ -39,12 +39,21 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two runs; `changes` are ranked within each kind of part, the largest change first."""
+    """Two runs.
+
+    Attributes:
+        names: what the two are called.
+        level: how likely it may be that any change of a kind is called certain where there is none.
+        differences: what differs between them beside their numbers; `baseline` is the run before, `found` the one
+            after.
+        changes: the whole job first; those of parts ranked within each kind, the largest change first.
+    """
 
     schema: Literal["bubblescope.comparison/1"] = "bubblescope.comparison/1"
     tool: Tool
     before: Baseline
     after: Baseline
     names: tuple[str, str]
+    level: float
     differences: tuple[Difference, ...]
     changes: tuple[Change, ...]

@@ -14,6 +14,10 @@ Unit = Literal["share", "ratio", "ns", "per_s"]
 Part = Literal["stage", "cause", "group", "rank", "pipeline"]
 
 
+LARGEST = 1e18
+"""No number of a run is larger: nanoseconds of thirty years."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """One number and how it varies: of the whole job, or of one part of it (`by` stage, `of` "3").
@@ -35,10 +39,14 @@ class Metric:
     error: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or (self.by is None) != (self.of is None):
-            raise ValueError(f"{self.metric}: a number of at least one step, of the whole job or of one part of it")
-        if (self.spread or 0.0) < 0 or self.error < 0:
-            raise ValueError(f"{self.metric}: neither spread nor error can be below 0")
+        if (self.by is None) != (self.of is None):
+            raise ValueError(f"{self.metric} is of the whole job or of one part of it")
+        if not 1 <= self.steps <= LARGEST or (self.steps == 1 and self.spread is not None):
+            raise ValueError(f"{self.name} cannot have a spread of {self.spread} in {self.steps} steps")
+        if abs(self.value) > LARGEST or not (0 <= (self.spread or 0.0) <= LARGEST and 0 <= self.error <= LARGEST):
+            raise ValueError(
+                f"{self.name} cannot be {self.value} with a spread of {self.spread} and an error of {self.error}"
+            )
 
     @property
     def name(self) -> str:

@@ -7,7 +7,10 @@ from typing import Literal
 
 from bubblescope.model.trace import Finding
 
-__all__ = ["Coverage", "Number", "NumberVerdict", "Quality", "RankCoverage", "Verdict"]
+__all__ = ["SYSTEMATIC", "Coverage", "Number", "NumberVerdict", "Quality", "RankCoverage", "Verdict"]
+
+SYSTEMATIC = frozenset({"unlabelled", "told-by-kernels", "layout-assumed", "steps-assumed"})
+"""Doubts about how a number is told, which are the same in every run of a job: comparing is as right as the number."""
 
 Verdict = Literal["ok", "degraded", "unusable"]
 Number = Literal[

@@ -1,4 +1,4 @@
-"""Reports, what-ifs, gates, baselines and what files are as JSON, and the JSON Schemas that say what they hold."""
+"""What commands write as JSON, and the JSON Schemas that say what it holds."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from bubblescope.model.baseline import Baseline
+from bubblescope.model.comparison import Comparison
 from bubblescope.model.gate import Gate
 from bubblescope.model.info import Info
 from bubblescope.model.report import Report
@@ -66,11 +67,17 @@ SCHEMAS = {
         "What `bubblescope baseline save` writes. Times are nanoseconds, shares are fractions of 1.",
         "baseline.schema.json",
     ),
+    "comparison": Described(
+        Comparison,
+        "bubblescope.comparison/1",
+        "What `bubblescope compare --json` writes. Times are nanoseconds, shares are fractions of 1.",
+        "comparison.schema.json",
+    ),
 }
 """What has a schema, by the name that `bubblescope schema` takes."""
 
 
-def render(value: Report | WhatIf | Info | Gate | Baseline) -> bytes:
+def render(value: Report | WhatIf | Info | Gate | Baseline | Comparison) -> bytes:
     """The value with the keys in the order of the types; raises ValueError on NaN or infinity."""
     self_check(value)
     try:
