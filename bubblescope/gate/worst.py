@@ -19,8 +19,8 @@ def worst(checks: Sequence[Check], run: Run, baseline: Baseline | None) -> tuple
     """The worst stage by the first rule that failed, else by the first rule; and what the bubble is made of.
 
     The worst part is the one that moved most where a baseline tells moves, else the one whose number is worst. A stage
-    idles because of another one: so the cause that is worst is told with it, and if that is imbalance the heaviest
-    stage. Empty where the run has no such parts.
+    idles because of another one: so where the bubble failed, the cause that is worst is told with it, and if that is
+    imbalance the heaviest stage. Empty where the run has no such parts.
     """
     check = _leading(checks)
     return () if check is None else tuple(_worst(check, run, baseline))
@@ -34,7 +34,7 @@ def _worst(check: Check, run: Run, baseline: Baseline | None) -> Iterator[Worst]
     if first is None:
         return
     yield first
-    if metric != "bubble" or by == "cause":
+    if metric != "bubble" or by == "cause" or check.outcome != "fail":
         return
     cause = _part("bubble", "cause", run, baseline)
     if cause is not None:

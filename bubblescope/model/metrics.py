@@ -81,7 +81,7 @@ METRICS: Mapping[str, MetricKind] = {
     "bubble": MetricKind(title="bubble", unit="share", parts=("cause", "stage", "rank", "pipeline"), number="bubble"),
     "gap": MetricKind(title="bubble beyond the formula", unit="share", number="bubble"),
     "imbalance": MetricKind(
-        title="work of the slowest stage over the mean", unit="ratio", parts=("stage",), number="imbalance"
+        title="imbalance", unit="ratio", parts=("stage",), number="imbalance"
     ),
     "exposed": MetricKind(
         title="exposed communication, share of the step", unit="share", parts=("group",), number="communication"

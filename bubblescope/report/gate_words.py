@@ -147,8 +147,8 @@ def _amount(check: Check, by: float, digits: int = 1) -> str:
 
 
 def _signed(check: Check, by: float, digits: int) -> str:
-    text = _amount(check, abs(by), digits)
-    return f"{'-' if by < 0 else '+'}{text}"
+    text, nothing = _amount(check, abs(by), digits), _amount(check, 0.0, digits)
+    return text if text == nothing else f"{'-' if by < 0 else '+'}{text}"
 
 
 def _digits(check: Check) -> int:
