@@ -60,6 +60,7 @@ class MetricKind:
 
     Attributes:
         title: its name in a sentence.
+        of_part: that of a part's, where it is another one.
         unit: of its value.
         parts: by what it is told beside the whole job; empty where only the whole has it.
         whole: whether the whole job has it.
@@ -69,6 +70,7 @@ class MetricKind:
     """
 
     title: str
+    of_part: str = ""
     unit: Unit
     parts: tuple[Part, ...] = ()
     whole: bool = True
@@ -81,7 +83,11 @@ METRICS: Mapping[str, MetricKind] = {
     "bubble": MetricKind(title="bubble", unit="share", parts=("cause", "stage", "rank", "pipeline"), number="bubble"),
     "gap": MetricKind(title="bubble beyond the formula", unit="share", number="bubble"),
     "imbalance": MetricKind(
-        title="imbalance", unit="ratio", parts=("stage",), number="imbalance"
+        title="work of the slowest stage over the mean",
+        of_part="work over the mean stage's",
+        unit="ratio",
+        parts=("stage",),
+        number="imbalance",
     ),
     "exposed": MetricKind(
         title="exposed communication, share of the step", unit="share", parts=("group",), number="communication"

@@ -262,7 +262,8 @@ def _worst(found: Worst) -> str:
     kind = METRICS.get(found.metric)
     unit: Unit = "ratio" if kind is None else kind.unit
     ranks = f" ({words.ranks_named(found.ranks)})" if found.ranks and found.by != "rank" else ""
-    text = f"{part(found.by, found.of)}{ranks}: {title(found.metric)} {value(found.value, unit)}"
+    what = title(found.metric) if kind is None or not kind.of_part else kind.of_part
+    text = f"{part(found.by, found.of)}{ranks}: {what} {value(found.value, unit)}"
     return text if found.baseline is None else f"{text}, {value(found.baseline, unit)} in the baseline"
 
 
