@@ -45,14 +45,15 @@ def write(output: Output, result: Result) -> None:
 
 
 def _render(form: str, result: Result) -> bytes:
-    from bubblescope.report import pages  # noqa: PLC0415  rich is not for --help
+    from bubblescope.report import canvas, pages  # noqa: PLC0415  rich is not for --help
 
     if form == "json":
         return result.json()
     if form == "csv":
         return result.csv()
-    page = result.page()
-    return pages.markdown(page) if form == "markdown" else pages.plain(page)
+    if form == "markdown":
+        return pages.markdown(result.page())
+    return pages.plain(result.page()) if result.draw is None else canvas.plain(result.draw)
 
 
 def show(page: Page) -> None:

@@ -38,6 +38,7 @@ EFFECTS = {
 """What a difference of the fingerprints means."""
 
 _MOST_DIGITS = 4
+_NONE = "PASS: no rule was applied"
 
 
 def title(metric: str) -> str:
@@ -184,9 +185,10 @@ def verdict(gate: Gate) -> str:
         return f"FAIL: {len(failed)} of {words.counted(len(gate.checks), 'rule')} failed{_warned(gate)}"
     if gate.verdict == "inconclusive":
         return f"INCONCLUSIVE: {_undecided(gate)}"
-    held = _count(gate, "pass")
+    held, warned = _count(gate, "pass"), len(gate.at("warn", "fail"))
     if not held:
-        return f"PASS: no rule was applied{_warned(gate)}"
+        total = words.counted(len(gate.checks), "rule")
+        return f"PASS: {warned} of {total} failed and only {'warns' if warned == 1 else 'warn'}" if warned else _NONE
     every = "the rule holds" if len(gate.checks) == held == 1 else f"all {held} rules hold"
     return f"PASS: {every if held == len(gate.checks) else _some(held, len(gate.checks))}{_warned(gate)}"
 

@@ -60,7 +60,7 @@ def usual(bubble: float = 0.29, spread: float | None = 0.002, steps: int = 5, **
         metric("bubble", bubble, spread, steps),
         metric("imbalance", 1.02, None if spread is None else 0.002, steps),
         metric("step_time", 700e6, None if spread is None else 1e6, steps),
-        metric("bubble@cause=structural", 0.2727, 0.0, steps),
+        metric("bubble@cause=structural", 0.2727, None if spread is None else 0.0, steps),
         metric("bubble@cause=host", bubble - 0.2727, spread, steps),
         *(metric(f"bubble@stage={k}", bubble + (0.01 if k == 3 else 0.0), spread, steps) for k in range(4)),
         **changed,
