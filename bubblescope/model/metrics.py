@@ -14,8 +14,8 @@ Unit = Literal["share", "ratio", "ns", "per_s"]
 Part = Literal["stage", "cause", "group", "rank", "pipeline"]
 
 
-LARGEST = 1e18
-"""No number of a run is larger: nanoseconds of thirty years."""
+LARGEST = 1e100
+"""More than any number of a run can be, whatever is stated of it; its square is still a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
