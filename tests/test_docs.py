@@ -31,7 +31,9 @@ from bubblescope.cli import run
 from bubblescope.cli.group import COMMANDS
 from bubblescope.model import info as info_types
 from bubblescope.model import report as report_types
+from bubblescope.model.baseline import Baseline, Fingerprint
 from bubblescope.model.comparison import Change, Comparison
+from bubblescope.model.gate import Check, Difference, Gate, Worst
 from bubblescope.model.recorders import Addition
 from bubblescope.model.trace import Finding
 from bubblescope.report.registry import FORMATS
@@ -338,6 +340,28 @@ def test_fields_of_a_comparison_are_documented(kind):
     text = section(PAGES["docs/gate.md"], "### The JSON of a comparison")
     names = {cell.removeprefix("changes[].") for cell in first_cells(text)}
     assert {field.name for field in dataclasses.fields(kind)} <= names
+
+
+@pytest.mark.parametrize(
+    ("title", "kinds"),
+    [
+        ("### The JSON of a gate", (Gate, Check, Difference, Worst)),
+        ("### The file of a baseline", (Baseline, Fingerprint, report_types.Metric)),
+    ],
+)
+def test_fields_of_gates_and_baselines_are_documented(title, kinds):
+    """Every key stands in the table, and none is made up."""
+    text = section(PAGES["docs/gate.md"], title).split("\n## ")[0]
+    named = set(re.findall(r"`([a-z_]+)`", re.sub(r"`(\w+)\[\]\.", "`", text)))
+    fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
+    assert fields <= named
+    assert {cell.removeprefix("checks[].") for cell in first_cells(text)} <= fields
+
+
+def test_python_of_the_gate_page_runs():
+    """The example of docs/gate.md, as it stands there."""
+    (example,) = re.findall(r"```python\n(.*?)```", section(PAGES["docs/gate.md"], "## In Python"), re.DOTALL)
+    exec(example.replace("sample_traces", str(ROOT / "sample_traces")), {})  # noqa: S102  our own text
 
 
 def test_verdicts_on_numbers_are_defined():
