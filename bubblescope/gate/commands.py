@@ -1,22 +1,26 @@
-"""What to run after a gate: to look closer, and to accept what it found."""
+"""What to do after a gate: to look closer, and to accept what it found."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import replace
 
+from bubblescope.model.baseline import Baseline
 from bubblescope.model.gate import Check, Gate
 from bubblescope.model.options import Options
 
 __all__ = ["advised"]
 
+_FILE = "bubble.json"
+"""What a baseline may be called where none was named."""
+
 
 def advised(gate: Gate, options: Options) -> Gate:
-    """The gate with both; empty where its inputs have no names to put into a command."""
-    if not gate.inputs:
-        return gate
+    """The gate with both; without commands where its inputs have no names to put into one."""
     words = options.words()
-    return replace(gate, look=_look(gate, words), accept=_accept(gate, words))
+    save = (_save(gate, words),) if gate.inputs and _is_refused(gate) and _is_fit(gate.run) else ()
+    limits = tuple(map(_relax, filter(_refuses, gate.checks)))
+    return replace(gate, look=_look(gate, words) if gate.inputs else "", accept=(*save, *dict.fromkeys(limits)))
 
 
 def _look(gate: Gate, words: tuple[str, ...]) -> str:
@@ -26,14 +30,30 @@ def _look(gate: Gate, words: tuple[str, ...]) -> str:
     return shlex.join(["bubblescope", "compare", gate.baseline, *gate.inputs, *words])
 
 
-def _accept(gate: Gate, words: tuple[str, ...]) -> str:
-    """Make this run the baseline; what a limit refuses, another limit has to accept."""
-    if any(_refuses(check) and check.against == "baseline" for check in gate.checks) and gate.baseline is not None:
-        force = [] if gate.baseline_missing else ["-f"]
-        return shlex.join(["bubblescope", "baseline", "save", *gate.inputs, *words, "-o", gate.baseline, *force])
-    limits = [check for check in gate.checks if check.outcome == "fail"]
-    return f"change the rule '{limits[0].rule}' ({limits[0].origin})" if limits else ""
+def _save(gate: Gate, words: tuple[str, ...]) -> str:
+    """Make this run the baseline."""
+    command = ["bubblescope", "baseline", "save", *gate.inputs, *words, "-o", gate.baseline or _FILE]
+    again = [] if gate.reference is None else ["-f", "--reason", "why this is fine"]
+    return shlex.join([*command, *again])
+
+
+def _is_refused(gate: Gate) -> bool:
+    """Whether another baseline would do: where a rule failed against this one, or none is there to compare with."""
+    against = [check for check in gate.checks if check.against == "baseline" and check.level != "off"]
+    failed = any(check.level == "error" and check.outcome == "fail" for check in against)
+    alone = gate.reference is None or any(each.effect == "refused" for each in gate.differences)
+    return failed or (alone and any(check.outcome in {"inconclusive", "skipped"} for check in against))
+
+
+def _is_fit(run: Baseline) -> bool:
+    """Whether gates could decide against this run."""
+    bubble = run.metric("bubble")
+    return run.fingerprint.steps > 1 and (bubble is not None or run.fingerprint.schedule == "none")
 
 
 def _refuses(check: Check) -> bool:
-    return check.level != "off" and check.outcome in {"fail", "inconclusive"}
+    return check.against == "limit" and check.level == "error" and check.outcome == "fail"
+
+
+def _relax(check: Check) -> str:
+    return f"change the rule '{check.rule}' ({check.origin})"

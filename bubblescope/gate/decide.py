@@ -60,7 +60,7 @@ def against_baseline(rule: Rule, found: Metric, baseline: Metric, tests: int = 1
         return _with(shown, "fail")
     if not over and (2 * noise <= limit or _safely(rule, found, baseline, sign)):
         return _with(shown, "pass")
-    return _with(shown, "inconclusive", _too_noisy(found, baseline, limit))
+    return _with(shown, "inconclusive", _too_noisy(found, baseline, limit, over=over))
 
 
 def _safely(rule: Rule, found: Metric, baseline: Metric, sign: int) -> bool:
@@ -91,9 +91,11 @@ def _too_few(found: Metric, baseline: Metric) -> str:
     return f"too few steps to know the noise: {' and '.join(short)}, where it takes 2 at least; record more, as 5"
 
 
-def _too_noisy(found: Metric, baseline: Metric, limit: float) -> str:
-    counts = f"{found.steps} steps in the run and {baseline.steps} in the baseline"
-    text = f"a change as large as the limit could hide in the noise of {counts}"
+def _too_noisy(found: Metric, baseline: Metric, limit: float, *, over: bool) -> str:
+    what = (
+        "what looks like a change over the limit could be" if over else "a change as large as the limit could hide in"
+    )
+    text = f"{what} the noise of {found.steps} steps in the run and {baseline.steps} in the baseline"
     needed = _needed(found, baseline, limit)
     if needed is None:
         return f"{text}; their numbers vary too much for this limit"

@@ -27,10 +27,10 @@ def evaluate(  # noqa: PLR0913  what the command's options say, by the same name
     traces: Source,
     *,
     baseline: str | Path | Baseline | Report | Analysis | None = None,
-    fail_on: Sequence[str] = (),
-    warn_on: Sequence[str] = (),
+    fail_on: str | Sequence[str] = (),
+    warn_on: str | Sequence[str] = (),
     preset: str | None = None,
-    off: Sequence[str] = (),
+    off: str | Sequence[str] = (),
     on_missing_baseline: OnMissing = "fail",
     allow_mismatch: bool = False,
     allow_degraded: bool = False,
@@ -57,15 +57,19 @@ def evaluate(  # noqa: PLR0913  what the command's options say, by the same name
         UsageError: a rule cannot be read, or there is none.
         InputError: a file is missing, unreadable or unusable.
     """
-    stated: list[tuple[str, Level, str]] = [(text, "error", "fail_on") for text in fail_on]
-    stated += [(text, "warn", "warn_on") for text in warn_on]
+    stated: list[tuple[str, Level, str]] = [(text, "error", "fail_on") for text in _texts(fail_on)]
+    stated += [(text, "warn", "warn_on") for text in _texts(warn_on)]
     asked = replace(
-        policy(stated, preset=preset, off=off, compared=baseline is not None),
+        policy(stated, preset=preset, off=_texts(off), compared=baseline is not None),
         on_missing_baseline=on_missing_baseline,
         allow_mismatch=allow_mismatch,
         allow_degraded=allow_degraded,
     )
     return decide(traces, _reference(baseline), asked, options)
+
+
+def _texts(given: str | Sequence[str]) -> Sequence[str]:
+    return [given] if isinstance(given, str) else given
 
 
 def decide(

@@ -56,7 +56,7 @@ class _Case:
         if not refused or self.policy.allow_mismatch:
             return ""
         told = words.enumerate_words([f"{each.what} {each.baseline} and {each.found}" for each in refused])
-        return f"another run: {told}"
+        return f"it is another run: {told}; --allow-mismatch compares them all the same"
 
     @property
     def other_machine(self) -> bool:
@@ -171,7 +171,12 @@ def _absent(numbers: Baseline, asked: Asked, name: str) -> str:
     what = rule.kind.title if rule.by is None else f"{rule.kind.title} of {rule.by} {rule.of}"
     if numbers.fingerprint.schedule == "none" and rule.kind.number != "throughput":
         return f"the {name} has no pipeline, and so no {what}"
-    return f"the {name} has no {what}{f': {words.enumerate_words(reasons)}' if reasons else ''}"
+    if rule.kind.needs:
+        return f"the {what} of the {name} is unknown: it takes {words.enumerate_words(rule.kind.needs)}"
+    missing = numbers.fingerprint.world_size - numbers.fingerprint.recorded
+    if "missing-ranks" in reasons:
+        return f"the {what} of the {name} is unknown: {words.counted(missing, 'rank')} of it left no trace"
+    return f"the {what} of the {name} is unknown{f': {words.enumerate_words(reasons)}' if reasons else ''}"
 
 
 def _doubt(case: _Case, numbers: Baseline, asked: Asked, name: str) -> Decision | None:

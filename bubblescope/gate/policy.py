@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import get_args
@@ -49,9 +49,8 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.on_missing_baseline not in get_args(OnMissing):
-            raise UsageError(
-                f"--on-missing-baseline must be {', '.join(get_args(OnMissing))}, found {self.on_missing_baseline!r}"
-            )
+            known = ", ".join(get_args(OnMissing))
+            raise UsageError(f"on-missing-baseline must be one of {known}, found {self.on_missing_baseline!r}")
 
 
 def policy(
@@ -64,19 +63,28 @@ def policy(
         preset: a name of `PRESETS`; its rules stand beside the stated ones, which win where both are about one number.
             Without one it is `default`, if no rule is stated and there is a baseline.
         compared: whether a baseline is named.
-        off: rules, or numbers as `step_time` or `bubble@stage=3`, that are not asked for.
+        off: rules of the preset, or numbers as `step_time` or `bubble@stage=3`, that are not asked for.
 
     Raises:
         UsageError: a rule that cannot be read, a preset that does not exist, or no rule at all.
     """
-    own = [Asked(parse(text), level, origin) for text, level, origin in stated]
+    own = [Asked(_parsed(text, origin), level, origin) for text, level, origin in stated]
     name = preset if preset is not None else "default" if compared and not own else "none"
-    asked = _muted([*_of_preset(name, own), *own], off)
+    asked = (*_muted(_of_preset(name, own), off, own), *own)
     if not any(each.level != "off" for each in asked):
         raise UsageError(
-            "the gate has no rule", hint="--fail-on takes one, as 'bubble > 30%'; --baseline FILE brings the usual ones"
+            "the gate has no rule",
+            hint="--fail-on takes one, as 'bubble > 30%'; --baseline FILE brings the usual ones",
         )
-    return Policy(rules=tuple(asked))
+    return Policy(rules=asked)
+
+
+def _parsed(text: str, origin: str) -> Rule:
+    """A rule, where what is wrong with it says who asked for it."""
+    try:
+        return parse(text)
+    except UsageError as error:
+        raise UsageError(f"{origin}: {error.message}", hint=error.hint) from error
 
 
 def of_settings(settings: Settings) -> Policy:
@@ -109,14 +117,19 @@ def _moved(rule: Rule) -> tuple[Subject, str, str]:
     return rule.subject, rule.against, rule.side
 
 
-def _muted(asked: Sequence[Asked], off: Sequence[str]) -> list[Asked]:
-    """The rules, those that are off marked so."""
-    rules = {parse(text).text for text in off if _is_rule(text)}
+def _muted(preset: Sequence[Asked], off: Sequence[str], own: Sequence[Asked]) -> Iterator[Asked]:
+    """The rules of a preset, those that are off marked so; what is stated can only be left out where it is stated."""
+    rules = {_parsed(text, "off").text for text in off if _is_rule(text)}
     subjects = {parse_subject(text) for text in off if not _is_rule(text)}
-    return [
-        Asked(each.rule, "off", each.origin) if each.rule.text in rules or each.rule.subject in subjects else each
-        for each in asked
-    ]
+    stated = next((each for each in own if each.rule.text in rules or each.rule.subject in subjects), None)
+    if stated is not None:
+        raise UsageError(
+            f"{stated.rule.text} is asked for ({stated.origin}) and turned off at once",
+            hint="off is for rules of a preset; a rule that is stated is left out where it is stated",
+        )
+    for each in preset:
+        muted = each.rule.text in rules or each.rule.subject in subjects
+        yield Asked(each.rule, "off", each.origin) if muted else each
 
 
 def _is_rule(text: str) -> bool:

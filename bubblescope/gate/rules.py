@@ -72,10 +72,11 @@ class Rule:
 
 def parse(text: str) -> Rule:
     """Read a rule; raises UsageError with what is wrong, and with what may be meant."""
+    text = text.replace("\u200b", "")  # a page may have put it there, so that nobody is called by a rule
     change, limit = _CHANGE.fullmatch(text), _LIMIT.fullmatch(text)
     found = change or limit
     if found is None:
-        raise UsageError(f"{text!r} is no rule", hint=_EXAMPLES)
+        raise UsageError(f"{text!r} is no rule", hint=_meant(text))
     metric, by, of = parse_subject(found["subject"])
     kind = METRICS[metric]
     if by is None and not kind.whole:
@@ -87,6 +88,15 @@ def parse(text: str) -> Rule:
         return _change(text, change, subject, (metric, by, of))
     assert limit is not None
     return _limit(text, limit, subject, (metric, by, of))
+
+
+def _meant(text: str) -> str:
+    """What was probably meant by what is no rule."""
+    for wrong, right in ((r":\s*(?=\d)", ":+"), ("=>", ">="), ("=<", "<="), (r"(?<![<>=])={1,2}(?=\s*[\d.-])", ">")):
+        near = re.sub(wrong, right, text, count=1)
+        if near != text and (_CHANGE.fullmatch(near) or _LIMIT.fullmatch(near)):
+            return f"did you mean {near.strip()}?"
+    return _EXAMPLES
 
 
 def _change(text: str, found: re.Match[str], subject: str, about: Subject) -> Rule:
@@ -122,7 +132,11 @@ def _plain_change(text: str, number: float, unit: str, of: Unit) -> float:
 
 
 def _points(text: str) -> str:
-    return f"pp for points, or % for a part of the baseline's value: {text.split(':', maxsplit=1)[0].strip()}:+2pp"
+    """The same change in points."""
+    found = _CHANGE.fullmatch(text)
+    assert found is not None
+    number = float(found["number"])
+    return f"did you mean {found['subject']}:{found['sign']}{100 * number if number < 1 else number:g}pp?"
 
 
 def _limit(text: str, found: re.Match[str], subject: str, about: Subject) -> Rule:
@@ -146,16 +160,19 @@ def _absolute(text: str, number: float, unit: str, of: Unit) -> float:
     """A limit in the metric's own unit."""
     if of == "ns":
         return _time(text, number, unit)
-    if of == "share" and unit == "%":
-        return number / 100
+    if of == "share" and unit in {"", "%"}:
+        return _share(text, number / 100 if unit else number)
     if unit:
-        raise UsageError(
-            f"{text!r}: the limit is {'a share' if of == 'share' else 'a number'}, found the unit {unit!r}",
-            hint=_EXAMPLES,
-        )
-    if of == "share" and number > 1:
-        raise UsageError(f"{text!r}: a share is at most 1, found {number:g}", hint=f"did you mean {number:g}%?")
+        what = "a share" if of == "share" else "a number"
+        raise UsageError(f"{text!r}: the limit is {what}, found the unit {unit!r}", hint=_EXAMPLES)
     return number
+
+
+def _share(text: str, share: float) -> float:
+    if share > 1:
+        near = f"did you mean {share:g}%?" if share <= 100 else _EXAMPLES
+        raise UsageError(f"{text!r}: a share is at most 1, which is 100%, found {share:g}", hint=near)
+    return share
 
 
 def _time(text: str, number: float, unit: str) -> float:
@@ -175,7 +192,7 @@ def parse_subject(text: str) -> Subject:
     """Read `bubble` or `bubble@stage=3`; raises UsageError where there is no such number."""
     found = _SUBJECT.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"{text!r} names no number", hint=_EXAMPLES)
+        raise UsageError(f"{text!r} names no number", hint=_near(re.split(r"\W", text)[0], tuple(METRICS)) or _EXAMPLES)
     metric = _metric(found["metric"])
     if found["by"] is None:
         return metric, None, None

@@ -19,7 +19,7 @@ __all__ = ["Baseline", "Fingerprint"]
 class Fingerprint:
     """What a run was: two that differ in it may not be comparable. A degree is None where nothing told it.
 
-    `also` are schedules whose order is the same; `steps` are those that the means take; `attribution` says how the
+    `also` are schedules whose order is the same; `recorded` counts the ranks of `world_size` that were; `steps` are those that the means take; `attribution` says how the
     bubble is divided among causes.
     """
 
@@ -33,6 +33,7 @@ class Fingerprint:
     virtual: int
     microbatches: int | None
     world_size: int
+    recorded: int
     devices: tuple[str, ...]
     formats: tuple[str, ...]
     reconstruction: str | None

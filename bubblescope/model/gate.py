@@ -90,8 +90,8 @@ class Gate:
         baseline: the file that it was compared with, None where none was asked for; `baseline_missing` if it is not
             there.
         run: what was measured. `reference` is the fingerprint of the baseline.
-        look: the command that looks closer. accept: the command that makes this run the baseline; both are empty where
-            nobody can tell.
+        look: the command that looks closer, empty where nobody can tell. accept: what to do to accept what was found: the
+            command that makes the run the baseline, and the limits to change.
     """
 
     schema: Literal["bubblescope.gate/1"] = "bubblescope.gate/1"
@@ -105,7 +105,7 @@ class Gate:
     warnings: tuple[str, ...] = ()
     worst: tuple[Worst, ...] = ()
     look: str = ""
-    accept: str = ""
+    accept: tuple[str, ...] = ()
     run: Baseline
     reference: Fingerprint | None = None
 
@@ -114,6 +114,20 @@ class Gate:
         """Whether nothing stands against a merge."""
         return self.verdict == "pass"
 
+    def __str__(self) -> str:
+        """The verdict and what stands against it in a line, as for the message of an assertion."""
+        against = [
+            check for check in self.checks if check.level == "error" and check.outcome in {"fail", "inconclusive"}
+        ]
+        return "; ".join((self.verdict, *map(_told, against)))
+
     def at(self, level: Level, outcome: Outcome) -> tuple[Check, ...]:
         """The checks of that level with that outcome."""
         return tuple(check for check in self.checks if (check.level, check.outcome) == (level, outcome))
+
+
+def _told(check: Check) -> str:
+    where = "" if check.of is None or f"={check.of}" in check.rule else f" ({check.by} {check.of})"
+    then = "" if check.baseline is None else f", {check.baseline:.4g} in the baseline"
+    found = "unknown" if check.found is None else f"{check.found:.4g}"
+    return f"{check.rule}{where} {check.outcome}: {check.reason or f'found {found}{then}'}"

@@ -67,6 +67,7 @@ class MetricKind:
         number: the number of the report whose verdict it shares.
         wall_clock: whether it depends on the machine, so that it is comparable on equal ones alone.
         better: which way is good; None where neither is.
+        needs: options without which nothing tells it.
     """
 
     title: str
@@ -77,6 +78,7 @@ class MetricKind:
     number: Number
     wall_clock: bool = False
     better: Literal["lower", "higher"] | None = "lower"
+    needs: tuple[str, ...] = ()
 
 
 METRICS: Mapping[str, MetricKind] = {
@@ -99,11 +101,28 @@ METRICS: Mapping[str, MetricKind] = {
         title="micro-batches a second", unit="per_s", number="throughput", wall_clock=True, better="higher"
     ),
     "samples_per_s": MetricKind(
-        title="samples a second", unit="per_s", number="throughput", wall_clock=True, better="higher"
+        title="samples a second",
+        unit="per_s",
+        number="throughput",
+        wall_clock=True,
+        better="higher",
+        needs=("--batch-size",),
     ),
     "tokens_per_s": MetricKind(
-        title="tokens a second", unit="per_s", number="throughput", wall_clock=True, better="higher"
+        title="tokens a second",
+        unit="per_s",
+        number="throughput",
+        wall_clock=True,
+        better="higher",
+        needs=("--batch-size", "--sequence-length"),
     ),
-    "mfu": MetricKind(title="MFU", unit="share", number="throughput", wall_clock=True, better="higher"),
+    "mfu": MetricKind(
+        title="MFU",
+        unit="share",
+        number="throughput",
+        wall_clock=True,
+        better="higher",
+        needs=("--batch-size", "--sequence-length", "--flops-per-token", "a known GPU or --peak-flops"),
+    ),
 }
 """All of them, in the order in which they are told."""

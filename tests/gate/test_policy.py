@@ -61,6 +61,19 @@ def test_off(off):
     assert [level for _, level, _ in made].count("off") == 1
 
 
+def test_a_stated_rule_cannot_be_off():
+    """One layer must not silence what another asks for: that would be a green gate that looked at nothing."""
+    for off in ("bubble", "bubble:+3pp"):
+        with pytest.raises(UsageError, match="asked for .here. and turned off at once"):
+            policy([("bubble:+3pp", "error", "here")], preset="default", off=[off], compared=True)
+
+
+def test_what_is_wrong_with_a_rule_says_who_asked():
+    """The file, the variable or the option."""
+    with pytest.raises(UsageError, match="pyproject.toml: no number is called 'bubbel'"):
+        policy([("bubbel > 3%", "error", "pyproject.toml")], preset=None, compared=False)
+
+
 def test_all_rules_off_is_no_gate():
     """Nothing would be decided."""
     with pytest.raises(UsageError, match="the gate has no rule"):

@@ -66,14 +66,21 @@ def test_changes(text, written, side, limit, relative):
         ("", "'' is no rule", "for example"),
         ("bubble", "is no rule", "for example"),
         ("bubble > ", "is no rule", "for example"),
-        ("bubble = 3%", "is no rule", "for example"),
+        ("bubble = 3%", "is no rule", "did you mean bubble > 3%?"),
         ("bubble > 3% or so", "is no rule", "for example"),
         ("bubble > nan", "is no rule", "for example"),
         ("bubble > 1e5%", "is no rule", "for example"),
         ("bubbel > 3%", "no number is called 'bubbel'", "did you mean bubble?"),
         ("xyz > 3%", "no number is called 'xyz'", "known are bubble, gap"),
         ("p2p:+1pp", "no number is called 'p2p'", "bubble@cause=p2p"),
-        ("bubble > 18", "a share is at most 1, found 18", "did you mean 18%?"),
+        ("bubble > 18", "a share is at most 1, which is 100%, found 18", "did you mean 18%?"),
+        ("bubble > 180%", "a share is at most 1, which is 100%, found 1.8", "did you mean 1.8%?"),
+        ("bubble > 1800", "found 1800", "for example"),
+        ("bubble:2pp", "is no rule", "did you mean bubble:+2pp?"),
+        ("bubble == 18%", "is no rule", "did you mean bubble > 18%?"),
+        ("bubble => 18%", "is no rule", "did you mean bubble >= 18%?"),
+        ("mfu:-0.05", "a change of a share is in points", "did you mean mfu:-5pp?"),
+        ("bubble.measured > 20%", "names no number", "did you mean bubble?"),
         ("bubble > 18pp", "found the unit 'pp'", "for example"),
         ("bubble:+2", "a change of a share is in points", "bubble:+2pp"),
         ("bubble@stag=3 > 3%", "@stage=", "did you mean stage?"),
@@ -81,6 +88,7 @@ def test_changes(text, written, side, limit, relative):
         ("bubble@cause=hots > 3%", "no cause is called 'hots'", "did you mean host?"),
         ("exposed@group=zz > 3%", "no group is called 'zz'", "known are pp"),
         ("gap@stage=3 > 3%", "gap is told of the whole job alone", None),
+        ("bubble@ > 3%", "names no number", "did you mean bubble?"),
         ("work > 3ms", "work is told of parts alone", "work@stage=any"),
         ("step_time > 700", "a time needs a unit", "for example"),
         ("step_time > 700min", "a time needs a unit", "for example"),
@@ -97,6 +105,11 @@ def test_what_is_no_rule(text, message, hint):
     assert message in error.value.message
     assert (hint is None) == (error.value.hint is None)
     assert hint is None or hint in (error.value.hint or "")
+
+
+def test_an_invisible_space_does_no_harm():
+    """Markdown puts one behind an @, and rules are copied from there."""
+    assert parse("bubble@\u200bstage=3 > 25%") == parse("bubble@stage=3 > 25%")
 
 
 @given(st.text(max_size=60))
