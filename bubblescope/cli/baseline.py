@@ -80,11 +80,14 @@ def _check(found: Baseline) -> None:
             f"the bubble of this run is unknown ({reasons}): it cannot be a baseline",
             hint="bubblescope analyze says what is missing",
         )
+    from bubblescope.gate.decide import undecided  # noqa: PLC0415  numpy is not for --help
+
     reasons = ", ".join(dict.fromkeys(reason for each in found.doubts.values() for reason in each))
     if reasons:
         console.note(f"bubblescope: numbers of this baseline are degraded: {reasons}")
-    if found.fingerprint.steps < 2:
-        console.note("bubblescope: one step tells no noise: gates will not decide against this baseline")
+    open_ = undecided(found)
+    if open_:
+        console.note(f"bubblescope: gates may not decide against this baseline: {open_}")
 
 
 @command.command("show", cls=GroupedCommand)

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from bubblescope.cli import pages
-from bubblescope.cli.options import GroupedCommand, config_option, output_options
+from bubblescope.cli.options import GroupedCommand, GroupedOption, config_option, output_options
 from bubblescope.cli.output import Output
 from bubblescope.cli.subcommands import Subcommands
 
@@ -46,24 +46,30 @@ def command() -> None:
 
 
 @command.command("show", cls=GroupedCommand)
+@click.option("--preset", metavar="NAME", cls=GroupedOption, heading="Settings", help="As if this were the preset.")
 @config_option
 @output_options
-def show(*, config: Path | None, output: Output, progress: bool) -> None:  # noqa: ARG001  nothing here takes long
+def show(*, config: Path | None, preset: str | None, output: Output, progress: bool) -> None:  # noqa: ARG001
     """Show every setting of the gate with its value and origin.
 
     Each comes from the default, from the nearest bubblescope.toml or pyproject.toml, or from a
     variable BUBBLESCOPE_GATE_... of the environment; the last of them that states it wins. Options
-    of a command win over all.
+    of a command win over all. Below stand the rules that hold with them.
 
     \b
     Examples:
       bubblescope config show
       bubblescope config show --config ci/bubblescope.toml --json
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
-    settings = resolved({}, config)
+    settings = resolved(stated(click.get_current_context()), config)
+    from bubblescope.gate.policy import rules_of  # noqa: PLC0415  what rules take is not for --help
+
+    rules = [(each.rule.text, each.level, each.origin) for each in rules_of(settings)]
     from bubblescope.report import settings as shown  # noqa: PLC0415  rich and orjson are not for --help
 
     result = pages.Result(
-        page=lambda: shown.page(settings), json=lambda: shown.json(settings), csv=lambda: shown.table(settings)
+        page=lambda: shown.page(settings, rules),
+        json=lambda: shown.json(settings, rules),
+        csv=lambda: shown.table(settings),
     )
     pages.write(output, result)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bubblescope.cli import pages
+from bubblescope.cli import console, pages
 from bubblescope.cli.config import resolved, stated
 from bubblescope.cli.console import Progress
 from bubblescope.cli.gate_files import GateFiles, gate_files
@@ -21,6 +21,7 @@ from bubblescope.cli.options import (
     trace_arguments,
 )
 from bubblescope.cli.output import Output
+from bubblescope.errors import BubblescopeError
 from bubblescope.model.options import Options
 from bubblescope.model.settings import KEYS
 
@@ -50,12 +51,23 @@ def _rule_options(function: Callable[..., Any]) -> Callable[..., Any]:
     missing = (
         "What a rule does whose baseline is missing or of another shape: leave the verdict open (default), warn, pass."
     )
+    off = "Do without a rule of the preset; its number, as step_time, is enough. Repeatable."
+    preset = "Rules to start from: default, strict, smoke or none; config show --preset NAME lists them."
     options = [
         option("--baseline", metavar="FILE", help="What baseline save wrote, or a report, to compare with."),
         option("--fail-on", metavar="RULE", multiple=True, help=f"Fail on {rule}"),
         option("--warn-on", metavar="RULE", multiple=True, help="The same, but only warn."),
-        option("--off", metavar="RULE", multiple=True, help="Do without a rule of the preset; step_time is enough."),
-        option("--preset", metavar="NAME", help="Rules to start from: default, strict, smoke or none."),
+        option(
+            "--off",
+            metavar="RULE",
+            multiple=True,
+            help=off,
+        ),
+        option(
+            "--preset",
+            metavar="NAME",
+            help=preset,
+        ),
         option("--on-missing-baseline", type=click.Choice(["fail", "warn", "pass"]), help=missing),
         option("--allow-mismatch", is_flag=True, help="Compare runs of another schedule, layout or micro-batch count."),
         option("--allow-degraded", is_flag=True, help="Take numbers that the data make doubtful as they are."),
@@ -97,15 +109,23 @@ def command(  # noqa: PLR0913  one value a group of options
       bubblescope gate traces/ --baseline bubble.json --fail-on bubble:+1pp --junit gate.xml
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
     files.check(output)
+    try:
+        gate = _gated(traces, settings, options, progress=progress)
+    except BubblescopeError as error:
+        files.tell_trouble(error.message)
+        raise
+    _write(gate, output)
+    files.write(gate, output)
+    context.exit(EXIT[gate.verdict])
+
+
+def _gated(traces: tuple[str, ...], settings: Settings, options: Options, *, progress: bool) -> Gate:
     from bubblescope.gate.evaluate import decide  # noqa: PLC0415  numpy and pandas are not for --help
     from bubblescope.gate.policy import of_settings  # noqa: PLC0415  nor is what rules take
 
     asked, against = of_settings(settings), _reference(settings)
     with Progress(wanted=progress) as tell:
-        gate = decide(traces, against, asked, options, tell)
-    _write(gate, output)
-    files.write(gate, output)
-    context.exit(EXIT[gate.verdict])
+        return decide(traces, against, asked, options, tell)
 
 
 def _reference(settings: Settings) -> Reference | None:
@@ -118,12 +138,14 @@ def _reference(settings: Settings) -> Reference | None:
 
 
 def _write(gate: Gate, output: Output) -> None:
-    from bubblescope.report import gate_csv, gates, json  # noqa: PLC0415  rich and orjson are not for --help
+    from bubblescope.report import gate_csv, gate_words, gates, json  # noqa: PLC0415  rich and orjson are not for --help
 
     result = pages.Result(
         page=lambda: gates.page(gate),
         json=lambda: json.render(gate),
         csv=lambda: gate_csv.render(gate),
-        draw=lambda console: gates.draw(gate, console),
+        draw=lambda on: gates.draw(gate, on),
     )
     pages.write(output, result)
+    if output.target is not None and not output.quiet:
+        console.note(gate_words.verdict(gate))

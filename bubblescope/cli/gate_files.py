@@ -69,6 +69,13 @@ class GateFiles:
         if self.github:
             _tell_github(gate)
 
+    def tell_trouble(self, message: str) -> None:
+        """Tell GitHub what kept the gate from a verdict."""
+        if self.github:
+            from bubblescope.report import github  # noqa: PLC0415  rich is not for --help
+
+            console.instruct(github.trouble(message))
+
 
 def _render(name: str, gate: Gate) -> bytes:
     module, function, of_run = _RENDERERS[name]
@@ -105,7 +112,7 @@ def gate_files(function: Callable[..., Any]) -> Callable[..., Any]:
         targets = {name: target for name in _RENDERERS if (target := given.pop(name)) is not None}
         return function(files=GateFiles(targets, _on_github(given.pop("github"))), **given)
 
-    option = partial(click.option, cls=GroupedOption, heading="Files for those who wait")
+    option = partial(click.option, cls=GroupedOption, heading="Files for CI")
     github = "Write GitHub's summary and annotations; default: where GITHUB_ACTIONS is set."
     wrapped = option("--github", type=click.Choice(["auto", "always", "never"]), default="auto", help=github)(call)
     for name in reversed(tuple(_RENDERERS)):

@@ -70,7 +70,7 @@ def _meant(name: str) -> str:
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 ok, 2 wrong usage, 3 unusable input, 4 undecided, 70 a bug, 130 interrupted.",
+    epilog="Exit codes: 0 ok, 1 a gate failed, 2 usage, 3 unusable input, 4 undecided, 70 a bug, 130 interrupted.",
 )
 @click.version_option(__version__, "--version", "-V", prog_name="bubblescope", message="%(prog)s %(version)s")
 @click.pass_context
@@ -84,6 +84,8 @@ def root(context: click.Context) -> None:
     Examples:
       bubblescope analyze traces/
       bubblescope analyze traces/ --json -o report.json
+      bubblescope baseline save traces/ -o bubble.json
+      bubblescope gate traces/ --baseline bubble.json
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
     if context.invoked_subcommand is None:
         # A script that forgot the command must not pass as one that succeeded.

@@ -274,7 +274,7 @@ def _targeted(function: Callable[..., Any], formats: Sequence[Callable[[Any], An
         [
             *formats,
             _option("--output", "-o", heading=heading, metavar="FILE", help="Write to FILE; - is stdout."),
-            _option("--force", "-f", heading=heading, is_flag=True, help="Overwrite FILE."),
+            _option("--force", "-f", heading=heading, is_flag=True, help="Overwrite files that exist."),
             _option("--no-progress", heading="Running", is_flag=True, help="Do not tell how far reading is."),
             _option("--quiet", "-q", heading="Running", is_flag=True, help="Tell nothing but the result and errors."),
         ],

@@ -145,7 +145,7 @@ def _judged(rows: Sequence[_Row]) -> Iterator[Change]:
 
 def _chance(found: Difference) -> float | None:
     """How likely a change so large in either direction is where there is none; None where nothing tells it."""
-    one_way = replace(found, value=abs(found.value)).chance_beyond()
+    one_way = found.chance(1 if found.value > 0 else -1)
     return None if one_way is None else min(1.0, 2 * one_way)
 
 

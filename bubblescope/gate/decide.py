@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isclose, sqrt
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 
-from bubblescope.gate.rules import Rule
-from bubblescope.gate.significance import FALSE_ALARM, MISSED, Difference, difference
-from bubblescope.model.chance import t_limit
+from bubblescope.gate.presets import PRESETS
+from bubblescope.gate.rules import Rule, parse
+from bubblescope.gate.significance import FALSE_ALARM, MISSED, difference, equal
+from bubblescope.model.baseline import Baseline
 from bubblescope.model.gate import Outcome
 from bubblescope.model.metrics import Metric
 
-__all__ = ["Decision", "against_baseline", "against_limit"]
+__all__ = ["Decision", "against_baseline", "against_limit", "undecided"]
 
 MOST_STEPS = 200
 """More steps than anybody records: beyond it the advice is another one."""
@@ -31,7 +32,7 @@ class Decision:
 def against_limit(rule: Rule, found: Metric) -> Decision:
     """Whether this run's own mean is beyond the limit. Nothing is inferred from it, so no noise stands against it."""
     beyond = found.value - rule.limit if rule.side == "above" else rule.limit - found.value
-    at = _equal(found.value, rule.limit)
+    at = equal(found.value, rule.limit)
     return Decision("fail" if (rule.inclusive if at else beyond > 0) else "pass")
 
 
@@ -42,69 +43,81 @@ def against_baseline(rule: Rule, found: Metric, baseline: Metric, tests: int = 1
     `tests` that the rule makes). It passes where the change is not over the limit, and the steps could have shown it:
     by more than noise (at `MISSED`), or because the noise is less than half of the limit. Else nothing can be said.
     """
-    sign = 1 if rule.side == "above" else -1
     if rule.relative and not baseline.value > 0:
         return Decision("inconclusive", reason="a part of a baseline that is not above 0 tells nothing; use points")
-    plain = difference(found, baseline)
-    scale = baseline.value if rule.relative else 1.0
-    limit = rule.limit * scale
+    plain, scale = difference(found, baseline), _scale(rule, baseline)
     noise = plain.noise(FALSE_ALARM / tests)
-    shown = Decision(
-        "inconclusive", plain.value / scale, None if noise is None else noise / scale, _chance(plain, sign)
+    return Decision(
+        _outcome(rule, found, baseline, tests),
+        plain.value / scale,
+        None if noise is None else noise / scale,
+        plain.chance(_sign(rule)),
+        _why_open(rule, found, baseline, tests),
     )
-    moved = sign * plain.value
-    over = moved > limit and not _equal(moved, limit)
+
+
+def _sign(rule: Rule) -> int:
+    return 1 if rule.side == "above" else -1
+
+
+def _scale(rule: Rule, baseline: Metric) -> float:
+    """What a change is told as a fraction of."""
+    return baseline.value if rule.relative else 1.0
+
+
+def _is_over(rule: Rule, found: Metric, baseline: Metric) -> bool:
+    moved, limit = _sign(rule) * difference(found, baseline).value, rule.limit * _scale(rule, baseline)
+    return moved > limit and not equal(moved, limit)
+
+
+def _outcome(rule: Rule, found: Metric, baseline: Metric, tests: int) -> Outcome:
+    plain, limit = difference(found, baseline), rule.limit * _scale(rule, baseline)
+    noise = plain.noise(FALSE_ALARM / tests)
     if noise is None:
-        return _with(shown, "inconclusive", _too_few(found, baseline))
-    if over and moved > noise:
-        return _with(shown, "fail")
-    if not over and (2 * noise <= limit or _safely(rule, found, baseline, sign)):
-        return _with(shown, "pass")
-    return _with(shown, "inconclusive", _too_noisy(found, baseline, limit, over=over))
+        return "inconclusive"
+    if _is_over(rule, found, baseline):
+        return "fail" if _sign(rule) * plain.value > noise else "inconclusive"
+    return "pass" if 2 * noise <= limit or _is_safe(rule, found, baseline) else "inconclusive"
 
 
-def _safely(rule: Rule, found: Metric, baseline: Metric, sign: int) -> bool:
+def _is_safe(rule: Rule, found: Metric, baseline: Metric) -> bool:
     """Whether the change is below the limit by more than noise."""
-    factor = 1 + sign * rule.limit if rule.relative else 1.0
+    factor = 1 + _sign(rule) * rule.limit if rule.relative else 1.0
     left = difference(found, baseline, factor)
-    room = -sign * (left.value - (0.0 if rule.relative else sign * rule.limit))
+    room = -_sign(rule) * (left.value - (0.0 if rule.relative else _sign(rule) * rule.limit))
     noise = left.noise(MISSED)
     return noise is not None and room >= noise
 
 
-def _chance(plain: Difference, sign: int) -> float | None:
-    chance = plain.chance_beyond()
-    return chance if chance is None or sign * plain.value >= 0 else 1 - chance
-
-
-def _equal(one: float, other: float) -> bool:
-    """Whether two numbers differ by no more than the arithmetic of floating point makes them."""
-    return isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-
-
-def _with(shown: Decision, outcome: Outcome, reason: str = "") -> Decision:
-    return Decision(outcome, shown.change, shown.noise, shown.chance, reason)
-
-
-def _too_few(found: Metric, baseline: Metric) -> str:
+def _why_open(rule: Rule, found: Metric, baseline: Metric, tests: int) -> str:
+    """Why nothing can be said, and what would help; empty where something can."""
+    if _outcome(rule, found, baseline, tests) != "inconclusive":
+        return ""
     short = [f"{each.steps} in the {name}" for name, each in (("run", found), ("baseline", baseline)) if each.steps < 2]
-    return f"too few steps to know the noise: {' and '.join(short)}, where it takes 2 at least; record more, as 5"
-
-
-def _too_noisy(found: Metric, baseline: Metric, limit: float, *, over: bool) -> str:
-    what = (
-        "what looks like a change over the limit could be" if over else "a change as large as the limit could hide in"
-    )
+    if short:
+        return f"too few steps to know the noise: {' and '.join(short)}, where it takes 2 at least; record more, as 5"
+    what = "a change as large as the limit could hide in"
+    if _is_over(rule, found, baseline):
+        what = "what looks like a change over the limit could be"
     text = f"{what} the noise of {found.steps} steps in the run and {baseline.steps} in the baseline"
-    needed = _needed(found, baseline, limit)
-    if needed is None:
+
+    def tells(steps: int) -> bool:
+        """Whether so many steps of both, with the same means and spreads, would be enough."""
+        return _outcome(rule, replace(found, steps=steps), replace(baseline, steps=steps), tests) != "inconclusive"
+
+    needed = bisect_left(range(MOST_STEPS + 1), True, lo=2, key=tells)
+    if needed > MOST_STEPS:
         return f"{text}; their numbers vary too much for this limit"
-    return f"{text}; about {needed} steps of each would tell"
+    return f"{text}; if they go on like this, about {needed} steps of each tell"
 
 
-def _needed(found: Metric, baseline: Metric, limit: float) -> int | None:
-    """How many steps of each run it takes for noise under half of the limit; None where no usual number does."""
-    spread = sqrt((found.spread or 0.0) ** 2 + (baseline.spread or 0.0) ** 2)
-    room = limit / 2 - found.error - baseline.error
-    counts = range(2, MOST_STEPS + 1)
-    return next((n for n in counts if t_limit(FALSE_ALARM, 2 * n - 2) * spread / sqrt(n) <= room), None)
+def undecided(numbers: Baseline) -> str:
+    """Why the rules of the preset `default` would be open for a run just like this one; empty where they would not."""
+    for text, level in PRESETS["default"].items():
+        rule = parse(text)
+        metric = numbers.metric(*rule.subject)
+        if level == "error" and metric is not None:
+            found = against_baseline(rule, metric, metric)
+            if found.outcome != "pass":
+                return f"{text}: {found.reason}"
+    return ""

@@ -17,6 +17,7 @@ Known = Baseline | Report
 """What a file can hold that is no trace."""
 
 _HEAD = re.compile(rb'\s*\{\s*"schema"\s*:\s*"bubblescope\.(\w+)/(\d+)"')
+_MAKE = "a baseline is a file that bubblescope baseline save writes"
 _LARGEST = 256 << 20
 """Bytes of the largest file that is read: a report of ten thousand ranks has a few dozen megabytes."""
 
@@ -50,11 +51,9 @@ def reference(path: str) -> Baseline | None:
         found = _in(path)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{path} cannot be read: {why}") from error
+        raise InputError(f"{path} cannot be read: {why}", hint=_MAKE) from error
     if found is None:
-        raise InputError(
-            f"{path}: expected a baseline, found something else", hint="bubblescope baseline save makes one"
-        )
+        raise InputError(f"{path}: expected a baseline, found something else", hint=_MAKE)
     return condense(found) if isinstance(found, Report) else found
 
 
@@ -62,6 +61,10 @@ def _in(path: str) -> Known | None:
     """What is in a file or a pipe; raises OSError where it cannot be read, ValueError where it cannot be a path."""
     with Path(path).open("rb") as file:
         data = file.read(_LARGEST + 1)
+    if b"\n<<<<<<< " in b"\n" + data:
+        raise InputError(
+            f"{path} holds both sides of a merge", hint="take one of them, or save the baseline of what was merged"
+        )
     head = _HEAD.match(data)
     return None if head is None else _decoded(path, data, head[1].decode(), head[2].decode())
 

@@ -79,7 +79,7 @@ def judge(run: Run, reference: Reference | None, policy: Policy) -> Gate:
         baseline_missing=reference is not None and baseline is None,
         differences=found,
         warnings=tuple(dict.fromkeys(_warnings(case, checks))),
-        worst=worst(checks, run, baseline),
+        worst=worst(checks, run, None if case.incomparable else baseline),
         run=kept(run.numbers),
         reference=None if baseline is None else baseline.fingerprint,
     )

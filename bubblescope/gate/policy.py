@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import get_args
+from typing import Any, get_args
 
 from bubblescope.errors import UsageError
+from bubblescope.gate.presets import PRESETS
 from bubblescope.gate.rules import Rule, Subject, parse, parse_subject
 from bubblescope.model.gate import Level
 from bubblescope.model.settings import OnMissing, Settings
 
-__all__ = ["PRESETS", "Asked", "Policy", "of_settings", "policy"]
-
-PRESETS: Mapping[str, Mapping[str, Level]] = {
-    "default": {"bubble:+2pp": "error", "imbalance:+5%": "warn", "step_time:+5%": "warn"},
-    "strict": {
-        "bubble:+1pp": "error",
-        "imbalance:+5%": "error",
-        "step_time:+5%": "error",
-        "bubble@cause=any:+1pp": "warn",
-        "bubble:-2pp": "warn",
-    },
-    "smoke": {"bubble:+5pp": "error"},
-    "none": {},
-}
-"""Rules with their levels: the usual ones; more and narrower ones, an old baseline included; only a large loss."""
+__all__ = ["Asked", "Policy", "of_settings", "policy", "rules", "rules_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +43,34 @@ class Policy:
 def policy(
     stated: Sequence[tuple[str, Level, str]], *, preset: str | None, off: Sequence[str] = (), compared: bool
 ) -> Policy:
-    """The policy of rules and a preset, strict about what it cannot compare.
-
-    Args:
-        stated: rules with their level, and who asked for it.
-        preset: a name of `PRESETS`; its rules stand beside the stated ones, which win where both are about one number.
-            Without one it is `default`, if no rule is stated and there is a baseline.
-        compared: whether a baseline is named.
-        off: rules of the preset, or numbers as `step_time` or `bubble@stage=3`, that are not asked for.
-
-    Raises:
-        UsageError: a rule that cannot be read, a preset that does not exist, or no rule at all.
-    """
-    own = [Asked(_parsed(text, origin), level, origin) for text, level, origin in stated]
-    name = preset if preset is not None else "default" if compared and not own else "none"
-    asked = (*_muted(_of_preset(name, own), off, own), *own)
+    """The policy of some rules, strict about what it cannot compare; raises as `rules` does, and without any rule."""
+    asked = rules(stated, preset=preset, off=off, compared=compared)
     if not any(each.level != "off" for each in asked):
         raise UsageError(
             "the gate has no rule",
             hint="--fail-on takes one, as 'bubble > 30%'; --baseline FILE brings the usual ones",
         )
     return Policy(rules=asked)
+
+
+def rules(
+    stated: Sequence[tuple[str, Level, str]], *, preset: str | None, off: Sequence[str] = (), compared: bool
+) -> tuple[Asked, ...]:
+    """The rules of a gate.
+
+    Args:
+        stated: rules with their level, and who asked for it.
+        preset: a name of `PRESETS`; its rules stand beside the stated ones, which win where both are about one number.
+            Without one it is `default`, if no rule is stated and there is a baseline.
+        off: rules of the preset, or numbers as `step_time` or `bubble@stage=3`, that are not asked for.
+        compared: whether a baseline is named.
+
+    Raises:
+        UsageError: a rule that cannot be read, a preset that does not exist, or a rule that is stated and off at once.
+    """
+    own = [Asked(_parsed(text, origin), level, origin) for text, level, origin in stated]
+    name = preset if preset is not None else "default" if compared and not own else "none"
+    return (*_muted(_of_preset(name, own), off, own), *own)
 
 
 def _parsed(text: str, origin: str) -> Rule:
@@ -89,17 +83,32 @@ def _parsed(text: str, origin: str) -> Rule:
 
 def of_settings(settings: Settings) -> Policy:
     """The policy that settings ask for; raises as `policy` does."""
-    stated: list[tuple[str, Level, str]] = []
-    stated += [(text, "error", settings.fail_on.origin) for text in settings.fail_on.value or ()]
-    stated += [(text, "warn", settings.warn_on.origin) for text in settings.warn_on.value or ()]
-    compared = settings.baseline.value is not None
-    made = policy(stated, preset=settings.preset.value, off=settings.off.value or (), compared=compared)
     return replace(
-        made,
+        policy(_stated(settings), **_named(settings)),
         on_missing_baseline=settings.on_missing_baseline.value,
         allow_mismatch=settings.allow_mismatch.value,
         allow_degraded=settings.allow_degraded.value,
     )
+
+
+def rules_of(settings: Settings) -> tuple[Asked, ...]:
+    """The rules that settings ask for, which may be none; raises as `rules` does."""
+    return rules(_stated(settings), **_named(settings))
+
+
+def _stated(settings: Settings) -> list[tuple[str, Level, str]]:
+    stated: list[tuple[str, Level, str]] = []
+    stated += [(text, "error", settings.fail_on.origin) for text in settings.fail_on.value or ()]
+    stated += [(text, "warn", settings.warn_on.origin) for text in settings.warn_on.value or ()]
+    return stated
+
+
+def _named(settings: Settings) -> dict[str, Any]:
+    return {
+        "preset": settings.preset.value,
+        "off": settings.off.value or (),
+        "compared": settings.baseline.value is not None,
+    }
 
 
 def _of_preset(name: str, own: Iterable[Asked]) -> list[Asked]:
@@ -108,8 +117,8 @@ def _of_preset(name: str, own: Iterable[Asked]) -> list[Asked]:
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(PRESETS)}"
         raise UsageError(f"no preset is called {name!r}", hint=hint)
     stated = {_moved(each.rule) for each in own}
-    rules = [Asked(parse(text), level, f"preset {name}") for text, level in PRESETS[name].items()]
-    return [each for each in rules if _moved(each.rule) not in stated]
+    preset = [Asked(parse(text), level, f"preset {name}") for text, level in PRESETS[name].items()]
+    return [each for each in preset if _moved(each.rule) not in stated]
 
 
 def _moved(rule: Rule) -> tuple[Subject, str, str]:
@@ -119,16 +128,16 @@ def _moved(rule: Rule) -> tuple[Subject, str, str]:
 
 def _muted(preset: Sequence[Asked], off: Sequence[str], own: Sequence[Asked]) -> Iterator[Asked]:
     """The rules of a preset, those that are off marked so; what is stated can only be left out where it is stated."""
-    rules = {_parsed(text, "off").text for text in off if _is_rule(text)}
+    texts = {_parsed(text, "off").text for text in off if _is_rule(text)}
     subjects = {parse_subject(text) for text in off if not _is_rule(text)}
-    stated = next((each for each in own if each.rule.text in rules or each.rule.subject in subjects), None)
+    stated = next((each for each in own if each.rule.text in texts or each.rule.subject in subjects), None)
     if stated is not None:
         raise UsageError(
             f"{stated.rule.text} is asked for ({stated.origin}) and turned off at once",
             hint="off is for rules of a preset; a rule that is stated is left out where it is stated",
         )
     for each in preset:
-        muted = each.rule.text in rules or each.rule.subject in subjects
+        muted = each.rule.text in texts or each.rule.subject in subjects
         yield Asked(each.rule, "off", each.origin) if muted else each
 
 

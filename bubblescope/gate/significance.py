@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bubblescope.model.chance import t_limit, t_tail
 from bubblescope.model.metrics import Metric
 
-__all__ = ["FALSE_ALARM", "MISSED", "Difference", "difference"]
+__all__ = ["FALSE_ALARM", "MISSED", "Difference", "difference", "equal"]
 
 FALSE_ALARM = 0.01
 """How likely so much noise may be for a change to count as one."""
@@ -41,20 +41,29 @@ class Difference:
             return None
         return self.systematic + (self.error * t_limit(chance, self.freedom) if self.error else 0.0)
 
-    def chance_beyond(self) -> float | None:
-        """How likely a difference so large or larger is where there is none; None where nothing tells it."""
+    def chance(self, sign: int) -> float | None:
+        """How likely a difference so far to one side is where there is none; None where nothing tells it.
+
+        Args:
+            sign: 1 for above, -1 for below.
+        """
         if self.error is None or self.freedom is None:
             return None
-        beyond = abs(self.value) - self.systematic
-        beyond = max(beyond, 0.0) if self.value > 0 else -max(beyond, 0.0)
+        beyond = max(abs(self.value) - self.systematic, 0.0) * (1 if sign * self.value > 0 else -1)
         if not self.error:
             return 0.0 if beyond > 0 else 1.0
         return t_tail(beyond / self.error, self.freedom)
 
 
+def equal(one: float, other: float) -> bool:
+    """Whether two numbers differ by no more than the arithmetic of floating point makes them."""
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
 def difference(found: Metric, baseline: Metric, factor: float = 1.0) -> Difference:
     """What `found` is over `factor` times the baseline."""
-    value = found.value - factor * baseline.value
+    past = factor * baseline.value
+    value = 0.0 if equal(found.value, past) else found.value - past
     systematic = found.error + factor * baseline.error
     if found.spread is None or baseline.spread is None:
         return Difference(value, None, None, systematic)

@@ -19,8 +19,8 @@ __all__ = ["Baseline", "Fingerprint"]
 class Fingerprint:
     """What a run was: two that differ in it may not be comparable. A degree is None where nothing told it.
 
-    `also` are schedules whose order is the same; `recorded` counts the ranks of `world_size` that were; `steps` are those that the means take; `attribution` says how the
-    bubble is divided among causes.
+    `also` are schedules whose order is the same; `recorded` counts the ranks of `world_size` that were; `steps` are
+    those that the means take; `attribution` says how the bubble is divided among causes.
     """
 
     schedule: str

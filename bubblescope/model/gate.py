@@ -90,8 +90,8 @@ class Gate:
         baseline: the file that it was compared with, None where none was asked for; `baseline_missing` if it is not
             there.
         run: what was measured. `reference` is the fingerprint of the baseline.
-        look: the command that looks closer, empty where nobody can tell. accept: what to do to accept what was found: the
-            command that makes the run the baseline, and the limits to change.
+        look: the command that looks closer, empty where nobody can tell.
+        accept: the command that makes the run the baseline, and the limits to change, if these would be accepted.
     """
 
     schema: Literal["bubblescope.gate/1"] = "bubblescope.gate/1"

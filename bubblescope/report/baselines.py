@@ -53,7 +53,7 @@ def _text(value: object) -> str:
 
 
 def _rounded(metric: Metric) -> Metric:
-    unit = METRICS[metric.metric].unit
+    unit = METRICS[metric.metric].unit if metric.metric in METRICS else "per_s"  # one of a later version
     return dataclasses.replace(
         metric,
         value=_digits(metric.value, unit),
@@ -65,7 +65,7 @@ def _rounded(metric: Metric) -> Metric:
 def _digits(value: float, unit: Unit) -> float:
     if unit == "ns":
         return round(value)
-    return float(f"{value:.6g}") if unit == "per_s" else round(value, 6)
+    return float(f"{value:.6g}") if unit == "per_s" else round(value, 6) + 0.0  # no -0.0
 
 
 def page(baseline: Baseline) -> Page:

@@ -21,6 +21,7 @@ __all__ = [
     "measured",
     "name",
     "noise",
+    "outcome",
     "part",
     "shape",
     "title",
@@ -38,7 +39,7 @@ EFFECTS = {
 """What a difference of the fingerprints means."""
 
 _MOST_DIGITS = 4
-_NONE = "PASS: no rule was applied"
+_NONE = "PASS: nothing was compared, as is allowed"
 
 
 def title(metric: str) -> str:
@@ -89,12 +90,15 @@ def change(check: Check) -> str:
 
 def noise(check: Check) -> str:
     """What a change must exceed to be more than noise."""
-    return words.ABSENT if check.noise is None else _amount(check, check.noise)
+    if check.noise is None:
+        return words.ABSENT
+    share = check.unit == "share" and not check.relative
+    return f"over {_amount(check, 1.0)}" if share and check.noise > 1 else _amount(check, check.noise)
 
 
 def limit(check: Check) -> str:
-    """`+2.0 points`, `18.0%`, `at least 9.00/s`: the limit in few words."""
-    bound = "" if check.side == "above" else "at least "
+    """`+2.0 points`, `max 18.0%`, `min 9.00/s`: the limit in few words."""
+    bound = "" if check.against == "baseline" else "max " if check.side == "above" else "min "
     return f"{bound}{_limit(check)}"
 
 
@@ -104,6 +108,13 @@ def _limit(check: Check) -> str:
     if check.against == "limit":
         return value(check.limit, check.unit, digits)
     return _signed(check, check.limit, digits)
+
+
+def outcome(check: Check) -> str:
+    """`failed`, or `warned` where that is all that it does."""
+    if check.outcome == "fail":
+        return "failed" if check.level == "error" else "warned"
+    return "passed" if check.outcome == "pass" else check.outcome
 
 
 def expected(check: Check) -> str:
@@ -182,19 +193,28 @@ def verdict(gate: Gate) -> str:
     """The verdict in one sentence."""
     if gate.verdict == "fail":
         failed = gate.at("error", "fail")
-        return f"FAIL: {len(failed)} of {words.counted(len(gate.checks), 'rule')} failed{_warned(gate)}"
+        return f"FAIL: {len(failed)} of {_total(gate)} failed{_warned(gate)}"
     if gate.verdict == "inconclusive":
         return f"INCONCLUSIVE: {_undecided(gate)}"
-    held, warned = _count(gate, "pass"), len(gate.at("warn", "fail"))
+    held = _count(gate, "pass")
     if not held:
-        total = words.counted(len(gate.checks), "rule")
-        return f"PASS: {warned} of {total} failed and only {'warns' if warned == 1 else 'warn'}" if warned else _NONE
-    every = "the rule holds" if len(gate.checks) == held == 1 else f"all {held} rules hold"
-    return f"PASS: {every if held == len(gate.checks) else _some(held, len(gate.checks))}{_warned(gate)}"
+        warned = len(gate.at("warn", "fail"))
+        return f"PASS: {words.counted(warned, 'rule')} only {_warn(warned)}" if warned else _NONE
+    every = "the rule holds" if len(gate.checks) == held == 1 else f"all {held} {_noun(gate)}s hold"
+    return f"PASS: {every if held == len(gate.checks) else _some(held, gate)}{_warned(gate)}"
 
 
-def _some(held: int, total: int) -> str:
-    return f"{held} of {total} rules {'holds' if held == 1 else 'hold'}"
+def _noun(gate: Gate) -> str:
+    """A rule of every part is as many checks as there are parts."""
+    return "rule" if len({check.rule for check in gate.checks}) == len(gate.checks) else "check"
+
+
+def _total(gate: Gate) -> str:
+    return words.counted(len(gate.checks), _noun(gate))
+
+
+def _some(held: int, gate: Gate) -> str:
+    return f"{held} of {_total(gate)} {'holds' if held == 1 else 'hold'}"
 
 
 def _count(gate: Gate, outcome: Outcome) -> int:
@@ -203,12 +223,16 @@ def _count(gate: Gate, outcome: Outcome) -> int:
 
 def _warned(gate: Gate) -> str:
     count = len(gate.at("warn", "fail"))
-    return f", {count} {'warns' if count == 1 else 'warn'}" if count else ""
+    return f", {count} {_warn(count)}" if count else ""
+
+
+def _warn(count: int) -> str:
+    return "warns" if count == 1 else "warn"
 
 
 def _undecided(gate: Gate) -> str:
     open_ = _count(gate, "inconclusive")
-    count = f"{open_} of {words.counted(len(gate.checks), 'rule')} could not be decided"
+    count = f"{open_} of {_total(gate)} could not be decided"
     if not gate.checks:
         return "there is no rule"
     if gate.baseline_missing:
@@ -241,15 +265,22 @@ def shape(run: Fingerprint) -> str:
 def compared(gate: Gate) -> str:
     """What was compared with what, or why nothing was."""
     run, then = gate.run.fingerprint, gate.reference
-    this = f"{words.counted(run.steps, 'step')} of {words.counted(run.world_size, 'rank')} ({shape(run)})"
+    this = f"{words.counted(run.steps, 'step')} of {_ranks(run)} ({shape(run)})"
     if gate.baseline is None:
-        return f"{this} with limits alone"
+        limits = any(check.against == "limit" for check in gate.checks)
+        return f"{this} with {'limits alone' if limits else 'nothing: no baseline is named'}"
     if gate.baseline_missing or then is None:
         return f"{this} with nothing: {gate.baseline} is not there"
     if any(each.effect == "refused" for each in gate.differences) and not any(each.change for each in gate.checks):
         return f"nothing: this run is {shape(run)}, {gate.baseline} is {shape(then)}"
     ranks = "" if then.world_size == run.world_size else f" of {words.counted(then.world_size, 'rank')}"
     return f"{this} with {gate.baseline} ({words.counted(then.steps, 'step')}{ranks})"
+
+
+def _ranks(run: Fingerprint) -> str:
+    """`4 ranks`, `3 of 4 ranks` where not all were recorded."""
+    seen = "" if run.recorded == run.world_size else f"{run.recorded} of "
+    return f"{seen}{words.counted(run.world_size, 'rank')}"
 
 
 def worst(found: Sequence[Worst]) -> str:
@@ -280,6 +311,6 @@ def explained(gate: Gate, check: Check) -> tuple[tuple[str, str], ...]:
         ("why", check.reason),
         ("worst", worst(gate.worst)),
         ("look closer", gate.look),
-        ("accept", gate.accept),
+        *(("accept", text) for text in gate.accept),
     )
     return tuple((label, text) for label, text in lines if text)

@@ -18,20 +18,19 @@ from bubblescope.report.table import Table
 __all__ = ["draw", "markdown", "page", "plain"]
 
 _STYLES = {"pass": "bold green", "fail": "bold red", "inconclusive": "bold yellow"}
-_OUTCOMES = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive", "skipped": "skipped"}
 _MOST_FAILED = 5
+_MOST_NAMED = 4
 
 
 def page(gate: Gate) -> Page:
     """The gate as a page for a file or a pull request: the verdict is its headline."""
-    accept: tuple[Fact, ...] = (("Accept", gate.accept),) if gate.accept else ()
     return Page(
-        headline=told.verdict(gate),
-        facts=(*_facts(gate), *accept),
+        headline=f"bubblescope gate: {told.verdict(gate)}",
+        facts=_facts(gate),
         warnings=gate.warnings,
         remarks=_remarks(gate),
         tables=_tables(gate),
-        command=gate.look,
+        commands=_commands(gate),
     )
 
 
@@ -67,7 +66,7 @@ def plain(gate: Gate) -> bytes:
 def _print_end(gate: Gate, safe: Callable[[str], str], console: Console) -> None:
     """The verdict and what belongs to it, in two columns; a command stays in one line to be copied."""
     facts = [("Verdict", told.verdict(gate)), *_facts(gate)]
-    commands = [(name, text) for name, text in (("Next", gate.look), ("Accept", gate.accept)) if text]
+    commands = _commands(gate)
     width = max(len(name) for name, _ in (*facts, *commands)) + 2
     for name, text in facts:
         style = _STYLES[gate.verdict] if name == "Verdict" else ""
@@ -77,6 +76,12 @@ def _print_end(gate: Gate, safe: Callable[[str], str], console: Console) -> None
             console.print(Text.assemble((f"{'' if place else name:<{width}}", "cyan"), line))
     for name, text in commands:
         console.print(Text.assemble((f"{name:<{width}}", "cyan"), safe(text)), soft_wrap=True)
+
+
+def _commands(gate: Gate) -> tuple[Fact, ...]:
+    """What to run next, and how to accept what was found."""
+    named = (("Next", gate.look), *(("Accept", text) for text in gate.accept))
+    return tuple((name, text) for name, text in named if text)
 
 
 def _facts(gate: Gate) -> tuple[Fact, ...]:
@@ -110,7 +115,7 @@ def _rules(gate: Gate) -> Table:
     columns: list[tuple[str, str, list[str]]] = [
         ("rule", "l", [told.name(check) for check in gate.checks]),
         ("level", "l", [check.level for check in gate.checks]),
-        ("outcome", "l", [_OUTCOMES[check.outcome] for check in gate.checks]),
+        ("outcome", "l", [told.outcome(check) for check in gate.checks]),
         ("limit", "r", [told.limit(check) for check in gate.checks]),
         ("baseline", "r", [then for then, _ in values]),
         ("found", "r", [now for _, now in values]),
@@ -125,7 +130,7 @@ def _rules(gate: Gate) -> Table:
         headers=tuple(header for header, _, _ in kept),
         rows=tuple(zip(*(cells for _, _, cells in kept), strict=True)),
         strong=frozenset(k for k, check in enumerate(gate.checks) if check.outcome in {"fail", "inconclusive"}),
-        spare=("noise", "baseline"),
+        spare=("limit", "level", "baseline"),
     )
 
 
@@ -141,7 +146,15 @@ def _remarks(gate: Gate) -> tuple[str, ...]:
         softened = "softened from error to warn" if check.softened else ""
         if reason := "; ".join(filter(None, (softened, check.reason))):
             reasons.setdefault(reason, []).append(told.name(check))
-    return tuple(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+    return tuple(f"{_named(names)}: {reason}" for reason, names in reasons.items())
+
+
+def _named(rules: list[str]) -> str:
+    return (
+        ", ".join(rules)
+        if len(rules) <= _MOST_NAMED
+        else f"{', '.join(rules[: _MOST_NAMED - 1])} and {len(rules) - _MOST_NAMED + 1} more"
+    )
 
 
 def _differences(gate: Gate) -> Table:

@@ -53,13 +53,23 @@ def _begins_table(lines: Sequence[str], place: int) -> bool:
 
 
 def annotations(gate: Gate) -> tuple[str, ...]:
-    """Workflow commands, each a line: what failed as errors, what warns or could not be decided as warnings."""
-    errors = [_command("error", gate, check) for check in gate.at("error", "fail")]
-    unsure = (*gate.at("error", "inconclusive"), *gate.at("warn", "fail"))
-    warnings = [_command("warning", gate, check) for check in unsure]
-    if gate.verdict == "inconclusive" and not warnings:
-        warnings.append(f"::warning title={_property('bubblescope gate')}::{_data(told.verdict(gate))}")
+    """Workflow commands, each a line: what fails the step as errors, what warns as warnings.
+
+    The first one also says what is worst and what to do.
+    """
+    told_first = [*gate.at("error", "fail"), *gate.at("error", "inconclusive")]
+    if gate.verdict != "inconclusive":  # what is open fails nothing then
+        told_first = list(gate.at("error", "fail"))
+    errors = [_command("error", gate, check, first=place == 0) for place, check in enumerate(told_first)]
+    warnings = [_command("warning", gate, check) for check in gate.at("warn", "fail")]
+    if gate.verdict == "inconclusive" and not errors:
+        errors.append(f"::error title={_property('bubblescope gate')}::{_data(told.verdict(gate))}")
     return (*_few("error", errors), *_few("warning", warnings))
+
+
+def trouble(message: str) -> str:
+    """What kept a gate from a verdict, as the one annotation that there is then."""
+    return f"::error title={_property('bubblescope gate')}::{_data(message)}"
 
 
 def _few(kind: str, commands: list[str]) -> list[str]:
@@ -72,13 +82,14 @@ def _few(kind: str, commands: list[str]) -> list[str]:
     ]
 
 
-def _command(kind: str, gate: Gate, check: Check) -> str:
+def _command(kind: str, gate: Gate, check: Check, *, first: bool = False) -> str:
     outcome = "failed" if check.outcome == "fail" else "could not be decided"
     parts = [f"{told.found(check)}; expected: {told.title(check.metric)} {told.expected(check)}"]
     parts += [f"Why: {check.reason}"] if check.reason else []
-    parts += [f"Worst: {told.worst(gate.worst)}"] if gate.worst else []
-    parts += [f"Look closer: {gate.look}"] if gate.look else []
-    parts += [f"Accept: {gate.accept}"] if gate.accept and kind == "error" else []
+    if first:
+        parts += [f"Worst: {told.worst(gate.worst)}"] if gate.worst else []
+        parts += [f"Look closer: {gate.look}"] if gate.look else []
+        parts += [f"Accept: {text}" for text in gate.accept]
     return f"::{kind} title={_property(f'{told.name(check)} {outcome}')}::{_data('. '.join(parts))}"
 
 

@@ -55,7 +55,7 @@ def page(found: Info) -> Page:
         remarks=doubts.remarks(findings),
         tables=tuple(table for table in tables if table.rows),
         notes=tuple(_job(found.job)),
-        command=found.job.command if found.job.ranks and found.job.command else "",
+        commands=(("Next", found.job.command),) if found.job.ranks and found.job.command else (),
     )
 
 

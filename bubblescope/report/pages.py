@@ -21,8 +21,8 @@ __all__ = ["Page", "draw", "markdown", "plain"]
 class Page:
     """What a page says, in the order in which it is read; `caption` and `legend` stand around the picture.
 
-    `remarks` are what a reader may want to know and need not mind; `command` is what to run next, and stays in one line
-    to be copied.
+    `remarks` are what a reader may want to know and need not mind; `commands` are what to run next, each with a word
+    before it, and stay in one line to be copied.
     """
 
     headline: str
@@ -35,7 +35,7 @@ class Page:
     lanes: tuple[gantt.Lane, ...] = ()
     legend: str = ""
     notes: tuple[str, ...] = ()
-    command: str = ""
+    commands: tuple[Fact, ...] = ()
 
     def map(self, change: Callable[[str], str]) -> Page:
         """The same page with every string but those of the picture changed."""
@@ -50,7 +50,7 @@ class Page:
             caption=change(self.caption),
             legend=change(self.legend),
             notes=tuple(map(change, self.notes)),
-            command=change(self.command),
+            commands=tuple((change(name), change(text)) for name, text in self.commands),
         )
 
 
@@ -73,9 +73,9 @@ def draw(page: Page, console: Console) -> None:
     for note in page.notes:
         console.print()
         console.print(Text(note))
-    if page.command:
+    for name, command in page.commands:
         console.print()
-        console.print(Text(f"Next: {page.command}"), soft_wrap=True)
+        console.print(Text(f"{name}: {command}"), soft_wrap=True)
 
 
 def plain(page: Page) -> bytes:
@@ -110,5 +110,5 @@ def markdown(page: Page) -> bytes:
         lines = "\n".join(drawn.plain.rstrip() for drawn in picture.lines)
         blocks += [f"**{safe.caption}**", f"```text\n{lines}\n```", safe.legend]
     blocks += [*map(escape, picture.notes), *safe.notes]
-    blocks += [f"Next: {code(page.command)}"] if page.command else []
+    blocks += [f"{name}: {code(command)}" for name, command in page.commands]
     return ("\n\n".join(filter(None, blocks)) + "\n").encode()

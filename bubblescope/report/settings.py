@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,22 @@ __all__ = ["json", "page", "table"]
 
 _UNSAID = "No file sets anything: no bubblescope.toml, and no pyproject.toml with [tool.bubblescope]."
 _EMPTY = "[]"
+_NO_RULE = "No rule holds with these settings: fail-on takes some, and a baseline brings those of the preset default."
 
 
-def page(settings: Settings) -> Page:
-    """The page: which file was read, and a line for each setting, or for each text of a list."""
+Rules = Sequence[tuple[str, str, str]]
+"""Each rule with its level and who asked for it."""
+
+
+def page(settings: Settings, rules: Rules) -> Page:
+    """The page: which file was read, a line for each setting, or for each text of a list, and the rules that hold."""
     rows = tuple(row for setting in settings for row in _rows(setting))
     shown = Table("Settings", "of the gate; an option of the command replaces any of them", "lll", _HEADERS, rows)
+    held = Table("Rules", "that hold with these settings", "lll", ("rule", "level", "from"), tuple(rules))
+    tables, notes = (shown, *([held] if rules else [])), () if rules else (_NO_RULE,)
     if settings.file is not None:
-        return Page(headline=f"Settings are read from {settings.file}.", tables=(shown,))
-    return Page(headline=_UNSAID, facts=(("Looked in", ", ".join(settings.looked)),), tables=(shown,))
+        return Page(headline=f"Settings are read from {settings.file}.", tables=tables, notes=notes)
+    return Page(headline=_UNSAID, facts=(("Looked in", ", ".join(settings.looked)),), tables=tables, notes=notes)
 
 
 _HEADERS = ("key", "value", "from")
@@ -49,8 +56,8 @@ def _texts(value: object) -> tuple[str, ...]:
     return (str(value),)
 
 
-def json(settings: Settings) -> bytes:
-    """The settings by their keys, and the file or where one was looked for."""
+def json(settings: Settings, rules: Rules) -> bytes:
+    """The settings by their keys, the file or where one was looked for, and the rules that hold."""
     return writing.written(
         {
             "schema": "bubblescope.config/1",
@@ -59,6 +66,7 @@ def json(settings: Settings) -> bytes:
             "settings": {
                 setting.key: {"value": _data(setting.value), "origin": setting.origin} for setting in settings
             },
+            "rules": [{"rule": rule, "level": level, "origin": origin} for rule, level, origin in rules],
         }
     )
 

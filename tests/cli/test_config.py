@@ -16,7 +16,7 @@ from bubblescope.cli.config import resolved, stated
 from bubblescope.model.settings import KEYS
 
 TEXT = '[tool.bubblescope.gate]\nbaseline = "base.json"\nfail-on = ["bubble:+2pp", "gap > 3%"]\noff = []\n'
-HOSTILE = "[gate]\npreset = '''::error::x|<b>\n::error::y ##[error]z'''\nfail-on = ['=1+1', \"\\u001b[31m\"]\n"
+HOSTILE = '[gate]\nbaseline = """::error::x|<b>\n::error::y ##[error]z\\u001b[1m"""\nfail-on = [\'bubble > 1%\']\n'
 
 
 @pytest.fixture
@@ -48,6 +48,10 @@ def test_table(place, bubblescope, monkeypatch):
         ["on-missing-baseline", "fail", "default"],
         ["allow-mismatch", "true", "BUBBLESCOPE_GATE_ALLOW_MISMATCH"],
         ["allow-degraded", "false", "default"],
+        ["Rules", "that", "hold", "with", "these", "settings"],
+        ["rule", "level", "from"],
+        ["bubble:+2pp", "error", "pyproject.toml"],
+        ["gap", ">", "3%", "error", "pyproject.toml"],
     ]
 
 
@@ -59,7 +63,8 @@ def test_no_file(place, bubblescope, monkeypatch):
     assert seen.code == 0
     assert seen.out.startswith("No file sets anything: ")
     assert "Looked in  ., .., ../..\n" in seen.out
-    assert seen.out.count("default") == len(KEYS)
+    assert seen.out.count("  default\n") == len(KEYS)
+    assert "No rule holds with these settings" in seen.out
 
 
 def test_json(place, bubblescope):
@@ -107,8 +112,36 @@ def test_hostile_values_are_shown(place, bubblescope, form):
     assert "##[" not in seen.out
     assert not any(line.lstrip().startswith("::") for line in seen.out.splitlines())
     assert form != "markdown" or "<b>" not in seen.out
-    assert form != "csv" or "fail-on,'=1+1," in seen.out
-    assert form != "json" or json.loads(seen.out)["settings"]["fail-on"]["value"] == ["=1+1", "\x1b[31m"]
+    assert form != "json" or json.loads(seen.out)["rules"] == [
+        {"rule": "bubble > 1%", "level": "error", "origin": "bubblescope.toml"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('fail-on = ["bubbel > 1%"]', "bubblescope.toml: no number is called 'bubbel'"),
+        ('preset = "strickt"', "no preset is called 'strickt'"),
+        ('preset = "default"\noff = ["step_tim"]', "no number is called 'step_tim'"),
+    ],
+)
+def test_what_a_gate_would_refuse_is_refused(place, bubblescope, text, message):
+    """So that a pull request that changes the settings can check them without traces."""
+    (place / "bubblescope.toml").write_text(f"[gate]\n{text}\n")
+    seen = bubblescope("config", "show")
+    assert seen.code == 2
+    assert message in seen.err
+
+
+def test_rules_of_a_preset_are_listed(place, bubblescope):
+    """As if it were stated; what is off is there, too."""
+    (place / "bubblescope.toml").write_text("[gate]\noff = ['step_time']\n")
+    seen = bubblescope("config", "show", "--preset", "default")
+    assert [line.split() for line in seen.out.splitlines()[-3:]] == [
+        ["bubble:+2pp", "error", "preset", "default"],
+        ["imbalance:+5%", "warn", "preset", "default"],
+        ["step_time:+5%", "off", "preset", "default"],
+    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are text there")

@@ -21,6 +21,7 @@ PRINT = Fingerprint(
     virtual=1,
     microbatches=8,
     world_size=4,
+    recorded=4,
     devices=("NVIDIA H100 80GB HBM3",),
     formats=("kineto",),
     reconstruction="labels",

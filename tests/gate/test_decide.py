@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bubblescope.gate.decide import against_baseline, against_limit
@@ -59,20 +62,45 @@ def test_changes(rule, found, baseline, outcome):
 def test_noise_hides_a_change():
     """Steps that differ by a point can neither show two points nor rule them out, and the reason says what would."""
     wide = {"spread": 0.01, "steps": 2}
-    for value in (0.29, 0.30, 0.33):
+    for value, text, steps in (
+        (0.29, "could hide in", 3),
+        (0.305, "could hide in", 13),
+        (0.33, "could be the noise", 3),
+    ):
         found = against_baseline(parse("bubble:+2pp"), metric("bubble", value, **wide), metric("bubble", 0.29, **wide))
         assert found.outcome == "inconclusive"
-        assert "about 13 steps of each would tell" in found.reason
+        assert text in found.reason
+        assert f"if they go on like this, about {steps} steps of each tell" in found.reason
     assert found.noise == pytest.approx(0.0697, abs=1e-4)
     sure = against_baseline(parse("bubble:+2pp"), metric("bubble", 0.45, **wide), metric("bubble", 0.29, **wide))
     assert sure.outcome == "fail"
 
 
-def test_steps_that_would_tell_do_tell():
-    """With as many steps as the reason asks for, and the same spreads, the rule is decided."""
-    for value in (0.29, 0.30, 0.33):
-        pair = metric("bubble", value, 0.01, 13), metric("bubble", 0.29, 0.01, 13)
-        assert against_baseline(parse("bubble:+2pp"), *pair).outcome != "inconclusive"
+@given(st.floats(0.25, 0.33), st.floats(0.001, 0.02), st.floats(0.001, 0.02), st.integers(1, 8))
+def test_steps_that_would_tell_do_tell(value, one, two, tests):
+    """With as many steps as the reason asks for, and all else the same, the rule is decided; with fewer it is not."""
+    pair = metric("bubble", value, one, 2), metric("bubble", 0.29, two, 2)
+    rule = parse("bubble:+2pp")
+    found = re.search(r"about (\d+) steps", against_baseline(rule, *pair, tests).reason)
+    assume(found is not None)
+    for steps, told in ((int(found[1]), True), (int(found[1]) - 1, False)):
+        again = against_baseline(rule, *(replace(each, steps=max(steps, 2)) for each in pair), tests)
+        assert (again.outcome != "inconclusive") == told
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "rare"),
+    [
+        ("bubble:+2pp", 0.311, True),
+        ("bubble:+2pp", 0.269, False),
+        ("bubble:-2pp", 0.269, True),
+        ("bubble:-2pp", 0.311, False),
+    ],
+)
+def test_the_chance_is_that_of_the_side_that_the_rule_names(rule, value, rare):
+    """A change to the other side is no evidence at all."""
+    found = against_baseline(parse(rule), metric("bubble", value, 0.01), metric("bubble", 0.29, 0.01))
+    assert found.chance == pytest.approx(0.00527 if rare else 1 - 0.00527, abs=1e-5)
 
 
 def test_hopeless_noise_is_called_so():

@@ -31,16 +31,16 @@ def parsed(line: str) -> tuple[str, str, str]:
         ("passed", []),
         ("failed", [("error", "bubble:+2pp failed"), ("warning", "step_time:+5% failed")]),
         ("softened", [("warning", "step_time:+5% failed")]),
-        ("inconclusive", [("warning", "bubble:+2pp could not be decided")]),
-        ("too-few-steps", [("warning", "bubble:+2pp could not be decided")]),
-        ("missing-baseline", [("warning", "bubble:+2pp could not be decided")]),
+        ("inconclusive", [("error", "bubble:+2pp could not be decided")]),
+        ("too-few-steps", [("error", "bubble:+2pp could not be decided")]),
+        ("missing-baseline", [("error", "bubble:+2pp could not be decided")]),
         ("limits-only", [("error", "bubble > 18% failed"), ("error", "bubble@stage=3 > 25% failed")]),
         ("off", []),
-        ("empty", [("warning", "bubblescope gate")]),
+        ("empty", [("error", "bubblescope gate")]),
     ],
 )
 def test_what_is_annotated(sample, expected):
-    """What failed the gate is an error; what only warns, or could not be decided, a warning."""
+    """What fails the step is an error, and so is what leaves the verdict open; what only warns is a warning."""
     assert [parsed(line)[:2] for line in github.annotations(values.SAMPLES[sample]())] == expected
 
 
@@ -48,7 +48,7 @@ def test_an_annotation_says_all():
     """Expected and found, where it is worst, what to run, how to accept."""
     found = values.failed()
     _, _, message = parsed(github.annotations(found)[0])
-    for part in ("29.2% to 40.8%", "rises by at most 2.0 points", "stage 0 (rank 0)", found.look, found.accept):
+    for part in ("29.2% to 40.8%", "rises by at most 2.0 points", "stage 0 (rank 0)", found.look, *found.accept):
         assert part in message
 
 
@@ -69,7 +69,7 @@ def test_no_more_than_github_shows(count):
 def test_no_name_starts_a_command(name):
     """Each annotation is one line and one command, and its title ends where we end it."""
     bad = replace(FAILED, rule=f"a{name}", reason=name)
-    found = gate(bad, replace(bad, level="warn"), verdict="fail", look=f"bubblescope compare {name}", accept=name)
+    found = gate(bad, replace(bad, level="warn"), verdict="fail", look=f"bubblescope compare {name}", accept=(name,))
     lines = github.annotations(found)
     assert [parsed(line)[0] for line in lines] == ["error", "warning"]
     assert not [line for line in lines if "##[" in line]
@@ -159,7 +159,7 @@ def test_a_cut_keeps_as_much_as_it_can():
     for room in range(500, len(LARGE), 997):
         made = github.cut(LARGE, room)
         assert len(made) > room - 2 * longest - 100
-        assert made.startswith(b"### FAIL: ")
+        assert made.startswith(b"### bubblescope gate: FAIL: ")
 
 
 def test_a_table_in_names_is_no_table():

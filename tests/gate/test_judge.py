@@ -158,9 +158,10 @@ def test_degraded_numbers_have_no_limit_either():
 
 def test_missing_ranks_cannot_be_decided():
     """With a stage unseen there is no bubble, and the reason is that of the report."""
-    gate = held(numbers(metric("step_time", 700e6, 1e6), doubts={"bubble": ("missing-ranks",)}), usual(), "bubble:+2pp")
+    unseen = numbers(metric("step_time", 700e6, 1e6), doubts={"bubble": ("missing-ranks",)}, recorded=3)
+    gate = held(unseen, usual(), "bubble:+2pp")
     assert gate.verdict == "inconclusive"
-    assert gate.checks[0].reason == "the run has no bubble: missing-ranks"
+    assert gate.checks[0].reason == "the bubble of the run is unknown: 1 rank of it left no trace"
 
 
 def test_no_pipeline_has_no_bubble():

@@ -107,7 +107,7 @@ def test_verdict_is_last_in_a_terminal_and_first_on_a_page(sample):
     """A log is read from its end, a pull request from its top."""
     gate = values.SAMPLES[sample]()
     word = {"pass": "PASS", "fail": "FAIL", "inconclusive": "INCONCLUSIVE"}[gate.verdict]
-    assert pages.markdown(gates.page(gate)).decode().startswith(f"### {word}: ")
+    assert pages.markdown(gates.page(gate)).decode().startswith(f"### bubblescope gate: {word}: ")
     blocks = gates.plain(gate).decode().split("\n\n")
     assert re.match(rf"Verdict +{word}: ", blocks[-1])
 
@@ -143,7 +143,7 @@ def test_names_command_nothing(suffix):
     assert "##[error]" not in text
     lines = text.splitlines()
     commands = [line for line in lines if line.lstrip().startswith("::")]
-    assert len(commands) == (3 if suffix == "annotations.txt" else 0)
+    assert len(commands) == (2 if suffix == "annotations.txt" else 0)
     if suffix.endswith("md"):
         text = outside_code(text)
     if suffix.endswith(("md", "xml")):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bubblescope.errors import UsageError
-from bubblescope.gate.policy import PRESETS, Policy, policy
+from bubblescope.gate.policy import Policy, policy
+from bubblescope.gate.presets import PRESETS
 from bubblescope.gate.rules import parse
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")
@@ -64,13 +65,13 @@ def test_off(off):
 def test_a_stated_rule_cannot_be_off():
     """One layer must not silence what another asks for: that would be a green gate that looked at nothing."""
     for off in ("bubble", "bubble:+3pp"):
-        with pytest.raises(UsageError, match="asked for .here. and turned off at once"):
+        with pytest.raises(UsageError, match=r"asked for .here. and turned off at once"):
             policy([("bubble:+3pp", "error", "here")], preset="default", off=[off], compared=True)
 
 
 def test_what_is_wrong_with_a_rule_says_who_asked():
     """The file, the variable or the option."""
-    with pytest.raises(UsageError, match="pyproject.toml: no number is called 'bubbel'"):
+    with pytest.raises(UsageError, match=r"pyproject\.toml: no number is called 'bubbel'"):
         policy([("bubbel > 3%", "error", "pyproject.toml")], preset=None, compared=False)
 
 

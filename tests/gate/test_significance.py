@@ -32,7 +32,8 @@ def test_chance_of_a_known_sample():
     t = found.value / found.error
     # Student's t with that freedom is a normal over the root of a chi-square over its freedom.
     drawn = rng.standard_normal(400_000) / np.sqrt(rng.chisquare(found.freedom, 400_000) / found.freedom)
-    assert found.chance_beyond() == pytest.approx(float(np.mean(drawn > t)), rel=0.05)
+    assert found.chance(1) == pytest.approx(float(np.mean(drawn > t)), rel=0.05)
+    assert found.chance(-1) == pytest.approx(1 - found.chance(1))
 
 
 def test_false_alarms_are_as_rare_as_they_should_be():
@@ -51,20 +52,20 @@ def test_clocks_count_as_noise():
     """What the clocks leave open of both runs stands on top, and no number of steps removes it."""
     found = difference(metric("bubble", 0.3, 0.0, 50, error=0.01), metric("bubble", 0.29, 0.0, 50, error=0.005))
     assert found.noise() == pytest.approx(0.015)
-    assert found.chance_beyond() == 1.0
+    assert found.chance(1) == 1.0
 
 
 def test_no_spread_is_no_noise():
     """Runs whose steps are all alike differ for sure, or not at all."""
     assert difference(metric("bubble", 0.3, 0.0), metric("bubble", 0.29, 0.0)).noise() == 0
-    assert difference(metric("bubble", 0.3, 0.0), metric("bubble", 0.29, 0.0)).chance_beyond() == 0
-    assert difference(metric("bubble", 0.3, 0.0), metric("bubble", 0.3, 0.0)).chance_beyond() == 1
+    assert difference(metric("bubble", 0.3, 0.0), metric("bubble", 0.29, 0.0)).chance(1) == 0
+    assert difference(metric("bubble", 0.3, 0.0), metric("bubble", 0.3, 0.0)).chance(1) == 1
 
 
 def test_one_step_tells_nothing():
     """Neither noise nor chance is known."""
     found = difference(metric("bubble", 0.4, None, 1), metric("bubble", 0.3))
-    assert (found.noise(), found.chance_beyond()) == (None, None)
+    assert (found.noise(), found.chance(1)) == (None, None)
     assert found == Difference(found.value, None, None)
 
 

@@ -12,7 +12,7 @@ from bubblescope import evaluate
 from bubblescope.emit import Job, truth, write
 from bubblescope.engine import analyze
 from bubblescope.gate.decide import against_baseline
-from bubblescope.gate.policy import PRESETS
+from bubblescope.gate.presets import PRESETS
 from bubblescope.gate.rules import parse
 from tests.gate.pairs import EXTRA, JITTERS, JOB, PLANTS, Pair, pairs, planted, true_bubble
 

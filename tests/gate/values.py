@@ -32,6 +32,7 @@ FINGERPRINT = Fingerprint(
     virtual=1,
     microbatches=8,
     world_size=4,
+    recorded=4,
     devices=("NVIDIA H100 80GB HBM3",),
     formats=("kineto",),
     reconstruction="labels",
@@ -105,7 +106,7 @@ def gate(*checks: Check, **changes: object) -> Gate:
         run=baseline(),
         reference=FINGERPRINT,
         look="bubblescope compare bubblescope.baseline.json traces/",
-        accept="bubblescope baseline save traces/ -o bubblescope.baseline.json --force --reason 'why this is fine'",
+        accept=("bubblescope baseline save traces/ -o bubblescope.baseline.json -f --reason 'why this is fine'",),
     )
     return replace(made, **changes)
 
@@ -216,7 +217,7 @@ def missing_baseline() -> Gate:
         baseline_missing=True,
         reference=None,
         look="bubblescope analyze traces/",
-        accept="bubblescope baseline save traces/ -o bubblescope.baseline.json",
+        accept=("bubblescope baseline save traces/ -o bubblescope.baseline.json",),
     )
 
 
@@ -233,7 +234,7 @@ def limits_only() -> Gate:
         reference=None,
         worst=(Worst(metric="bubble", by="stage", of="0", ranks=(0, 1, 2, 3), value=0.2912, baseline=None),),
         look="bubblescope analyze traces/ --steps 3:5",
-        accept="",
+        accept=(),
     )
 
 
@@ -249,7 +250,7 @@ def off() -> Gate:
 
 def empty() -> Gate:
     """No rule at all."""
-    return gate(verdict="inconclusive", baseline=None, reference=None, look="", accept="")
+    return gate(verdict="inconclusive", baseline=None, reference=None, look="", accept=())
 
 
 def hostile() -> Gate:
@@ -275,7 +276,7 @@ def hostile() -> Gate:
         warnings=(HOSTILE,),
         worst=(Worst(metric="exposed", by="group", of=HOSTILE, ranks=(0, 1), value=0.4, baseline=0.2),),
         look=f"bubblescope compare {HOSTILE}",
-        accept=f"bubblescope baseline save {HOSTILE}",
+        accept=(f"bubblescope baseline save {HOSTILE}",),
         run=run,
         reference=run.fingerprint,
     )
