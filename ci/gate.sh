@@ -7,9 +7,21 @@
 set -euo pipefail
 
 words=()
+report=""
 
+# tell CODE VERDICT: the outputs of the action; a report that is not there is none.
+tell() {
+  [[ -f $report ]] || report=""
+  if [[ -n ${GITHUB_OUTPUT:-} ]]; then
+    printf 'verdict=%s\nexit-code=%s\nreport=%s\n' "$2" "$1" "$report" >>"$GITHUB_OUTPUT"
+  fi
+}
+
+# refuse FORMAT [TEXT]: end as wrong usage does.
 refuse() {
-  echo "$1" >&2
+  # shellcheck disable=SC2059  the format is ours
+  printf "error: $1\n" "${@:2}" >&2
+  tell 2 ""
   exit 2
 }
 
@@ -38,7 +50,7 @@ yes() {
   case $2 in
     true | True | TRUE) return 0 ;;
     false | False | FALSE | "") return 1 ;;
-    *) refuse "$1 must be true or false, found '$2'" ;;
+    *) refuse '%s must be true or false, found %q' "$1" "$2" ;;
   esac
 }
 
@@ -65,20 +77,19 @@ lines "" "${GATE_TRACES:-}"
 
 code=0
 "${GATE_COMMAND:-bubblescope}" gate "${words[@]}" || code=$?
-if [[ ! -f $report ]]; then # the arguments asked for something else, or nothing could be read
-  report=""
-  ((code != 0)) || code=2
+if [[ ! -f $report ]]; then # as of --help, or of a Python that breaks: what measured nothing is neither green nor red
+  strict=yes
+  if ((code < 2)); then refuse 'nothing was gated: bubblescope ended with %s and wrote no report' "$code"; fi
 fi
-
-case $code in
-  0) verdict=pass ;;
-  1) verdict=fail ;;
-  4) verdict=inconclusive ;;
-  *) verdict="" ;;
-esac
-if [[ -n ${GITHUB_OUTPUT:-} ]]; then
-  printf 'verdict=%s\nexit-code=%s\nreport=%s\n' "$verdict" "$code" "$report" >>"$GITHUB_OUTPUT"
+verdict=""
+if [[ -f $report ]]; then
+  case $code in
+    0) verdict=pass ;;
+    1) verdict=fail ;;
+    4) verdict=inconclusive ;;
+  esac
 fi
+tell "$code" "$verdict"
 if ((code == 4)) && [[ $strict == no ]]; then
   echo "The gate could not decide, and fail-on-inconclusive is false."
   exit 0
