@@ -80,7 +80,9 @@ class MetricKind:
 METRICS: Mapping[str, MetricKind] = {
     "bubble": MetricKind(title="bubble", unit="share", parts=("cause", "stage", "rank", "pipeline"), number="bubble"),
     "gap": MetricKind(title="bubble beyond the formula", unit="share", number="bubble"),
-    "imbalance": MetricKind(title="imbalance", unit="ratio", parts=("stage",), number="imbalance"),
+    "imbalance": MetricKind(
+        title="imbalance", unit="ratio", parts=("stage",), number="imbalance"
+    ),
     "exposed": MetricKind(
         title="exposed communication, share of the step", unit="share", parts=("group",), number="communication"
     ),

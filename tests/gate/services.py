@@ -67,9 +67,11 @@ def shell(words: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Ran:
 
 
 def git(place: Path, *words: str) -> str:
-    """What git says; the commits are nobody's."""
+    """What git says; the commits are nobody's, and no settings or variables of who runs the tests have a say."""
     who = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.com", "-c", "init.defaultBranch=main"]
-    return subprocess.run(["git", *who, *words], cwd=place, check=True, capture_output=True, text=True).stdout
+    ran = shell(["git", *who, *words], place, environment(place.parent))
+    assert ran.code == 0, ran.err
+    return ran.out
 
 
 def filled(text: str, known: Mapping[str, str]) -> str:
