@@ -58,6 +58,15 @@ def test_every_setting_is_an_input():
     assert set(KEYS) <= set(ACTION["inputs"])
 
 
+def test_the_readme_shows_inputs_that_exist():
+    """The few lines of the README are an action's step."""
+    (block,) = re.findall(
+        r"```yaml\n(- uses: OWNER/bubblescope@.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL
+    )
+    (step,) = yaml.safe_load(block)
+    assert {"traces", "baseline"} <= set(step["with"]) <= set(ACTION["inputs"])
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts_are_strict(name):
     """They stop at what they do not expect."""
