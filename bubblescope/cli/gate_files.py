@@ -26,6 +26,7 @@ SUMMARY_LIMIT = 1 << 20
 """Bytes of a step's summary, beyond which GitHub drops all of it (docs.github.com, workflow commands)."""
 
 _HELP = {
+    "report": "The whole result as JSON, beside the page that is printed.",
     "junit": "JUnit XML, one test case a rule: for GitLab, Jenkins and others.",
     "markdown": "The verdict and all rules as Markdown, for a comment.",
     "openmetrics": "The numbers as OpenMetrics, for GitLab's metrics reports.",
@@ -34,6 +35,7 @@ _HELP = {
 }
 
 _RENDERERS: Mapping[str, tuple[str, str, bool]] = {
+    "report": ("json", "render", False),
     "junit": ("junit", "render", False),
     "markdown": ("gates", "markdown", False),
     "openmetrics": ("openmetrics", "render", True),
