@@ -113,7 +113,7 @@ def test_files_and_presets_arrive(action, clone):
     levels = {check["rule"]: check["level"] for check in report(ran)["checks"]}
     assert levels["bubble:+1pp"] == "error"
     assert levels["step_time:+5%"] == levels["imbalance:+5%"] == "off"
-    assert (clone / "gate.md").read_text("utf-8").startswith("### PASS")
+    assert (clone / "gate.md").read_text("utf-8").startswith("### bubblescope gate: PASS")
     assert (clone / "gate.xml").read_text("utf-8").startswith("<?xml")
 
 
