@@ -32,7 +32,7 @@ _PIPELINE: frozenset[Number] = frozenset({"bubble", "causes", "stages", "imbalan
 _TIMES: frozenset[Number] = _PIPELINE | {"ranks", "communication"}
 
 AFFECTED: Mapping[str, frozenset[Number]] = {
-    "missing-ranks": frozenset({"bubble", "causes", "communication"}),
+    "missing-ranks": frozenset({"bubble", "causes", "communication", "imbalance"}),
     "unexplained-work": _PIPELINE | {"ranks"},
     "unlabelled": _PIPELINE | {"schedule", "formula", "ranks"},
     "told-by-kernels": _PIPELINE | {"schedule", "formula", "ranks"},

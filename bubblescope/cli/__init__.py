@@ -95,13 +95,8 @@ def _while_printing(error: OSError) -> bool:
 
 
 def _unwritten(error: OSError) -> int:
-    if _pipe_closed(error):
+    if streams.is_closed_pipe(error):
         return 0  # the reader had enough
     why = "stdout is closed" if error.errno == errno.EBADF else error.strerror or str(error)
     console.error(f"cannot write the output: {why}")
     return USAGE
-
-
-def _pipe_closed(error: OSError) -> bool:
-    # Windows reports EINVAL where a pipe's reader is gone.
-    return error.errno == errno.EPIPE or (sys.platform == "win32" and error.errno == errno.EINVAL)

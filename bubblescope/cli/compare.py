@@ -53,13 +53,14 @@ def command(*, runs: tuple[str, ...], every: bool, options: Options, output: Out
     if runs == ("-", "-"):
         raise UsageError("only one of the two runs can come from stdin")
     from bubblescope.gate.compare import compare  # noqa: PLC0415  numpy and pandas are not for --help
-    from bubblescope.gate.take import taken  # noqa: PLC0415
+    from bubblescope.gate.take import check_use, taken  # noqa: PLC0415
 
     with Progress(wanted=progress) as tell:
-        before = taken([runs[0]], options, tell).numbers
+        before = taken([runs[0]], options, tell)
     with Progress(wanted=progress) as tell:
-        after = taken([runs[1]], options, tell).numbers
-    write(compare(before, after, (runs[0], runs[1])), output, "all" if every else "certain")
+        after = taken([runs[1]], options, tell)
+    check_use(options, before, after)
+    write(compare(before.numbers, after.numbers, (runs[0], runs[1])), output, "all" if every else "certain")
 
 
 def write(found: Comparison, output: Output, shown: Shown) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bubblescope.cli import console, pages
+from bubblescope.cli import console, pages, streams
 from bubblescope.cli.config import resolved, stated
 from bubblescope.cli.console import Progress
 from bubblescope.cli.gate_files import GateFiles, gate_files
@@ -108,15 +108,19 @@ def command(  # noqa: PLR0913  one value a group of options
       bubblescope gate traces/ --fail-on "bubble > 18%" --fail-on "bubble@stage=3 > 25%"
       bubblescope gate traces/ --baseline bubble.json --fail-on bubble:+1pp --junit gate.xml
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
-    files.check(output)
+    files.check(output, (*traces, *([] if settings.baseline.value is None else [str(settings.baseline.value)])))
     try:
         gate = _gated(traces, settings, options, progress=progress)
     except BubblescopeError as error:
         files.tell_trouble(error.message)
         raise
-    _write(gate, output)
     files.write(gate, output)
-    context.exit(EXIT[gate.verdict])
+    try:
+        _write(gate, output)
+    except OSError as error:
+        if not streams.is_closed_pipe(error):
+            raise
+    context.exit(EXIT[gate.verdict])  # also where nobody reads the page: a gate that failed has failed
 
 
 def _gated(traces: tuple[str, ...], settings: Settings, options: Options, *, progress: bool) -> Gate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from importlib import import_module
@@ -52,18 +52,28 @@ class GateFiles:
     targets: Mapping[str, str]
     github: bool
 
-    def check(self, output: Output) -> None:
-        """Refuse what cannot be written before the work is done; `output` says whether to overwrite."""
-        places = [target for target in (*self.targets.values(), output.target) if target is not None]
-        twice = next((place for place in places if places.count(place) > 1), None)
+    def check(self, output: Output, inputs: Sequence[str] = ()) -> None:
+        """Refuse what cannot be written before the work is done.
+
+        Args:
+            output: where the page goes, and whether to overwrite.
+            inputs: files that are read, which no output may replace.
+        """
+        targets = [*self.targets.values(), *([] if output.target is None else [output.target])]
+        places = [_place(target) for target in targets]
+        twice = next((target for target, place in zip(targets, places, strict=True) if places.count(place) > 1), None)
         if twice is not None:
             raise UsageError(f"{twice} is to hold two things at once", hint="give each a file of its own")
+        read = next((target for target in targets if _place(target) in set(map(_place, inputs))), None)
+        if read is not None:
+            raise UsageError(f"{read} is read by this gate, and cannot be written by it")
         for target in self.targets.values():
+            if target == "-":
+                raise UsageError("only -o can be stdout; the others take the name of a file")
             Output("json", target, force=output.force).check()
 
     def write(self, gate: Gate, output: Output) -> None:
         """Write all of them."""
-        self.check(output)
         for name, target in self.targets.items():
             write_file(target, _render(name, gate))
             if not output.quiet:
@@ -77,6 +87,15 @@ class GateFiles:
             from bubblescope.report import github  # noqa: PLC0415  rich is not for --help
 
             console.instruct(github.trouble(message))
+
+
+def _place(target: str) -> str:
+    """The file that is meant, whatever it is called; a device can be written to twice."""
+    try:
+        path = Path(target).resolve()
+        return str(path) if path.is_file() or not path.exists() else f"{path} {id(target)}"
+    except (OSError, ValueError, RuntimeError):
+        return target
 
 
 def _render(name: str, gate: Gate) -> bytes:

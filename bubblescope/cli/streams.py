@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 
-__all__ = ["fill", "settle"]
+__all__ = ["fill", "is_closed_pipe", "settle"]
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -38,6 +39,12 @@ def settle() -> None:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def is_closed_pipe(error: OSError) -> bool:
+    """Whether what was written had no reader any more."""
+    # Windows reports EINVAL where a pipe's reader is gone.
+    return error.errno == errno.EPIPE or (sys.platform == "win32" and error.errno == errno.EINVAL)
 
 
 def _hold(number: int, flags: int) -> None:

@@ -14,6 +14,8 @@ from bubblescope.model.metrics import Metric
 
 __all__ = ["Decision", "against_baseline", "against_limit", "undecided"]
 
+_LEAST = 1e-12
+"""A baseline below is nothing that a change could be a part of."""
 MOST_STEPS = 200
 """More steps than anybody records: beyond it the advice is another one."""
 
@@ -43,7 +45,7 @@ def against_baseline(rule: Rule, found: Metric, baseline: Metric, tests: int = 1
     `tests` that the rule makes). It passes where the change is not over the limit, and the steps could have shown it:
     by more than noise (at `MISSED`), or because the noise is less than half of the limit. Else nothing can be said.
     """
-    if rule.relative and not baseline.value > 0:
+    if rule.relative and baseline.value < _LEAST:
         return Decision("inconclusive", reason="a part of a baseline that is not above 0 tells nothing; use points")
     plain, scale = difference(found, baseline), _scale(rule, baseline)
     noise = plain.noise(FALSE_ALARM / tests)
@@ -96,6 +98,8 @@ def _why_open(rule: Rule, found: Metric, baseline: Metric, tests: int) -> str:
     short = [f"{each.steps} in the {name}" for name, each in (("run", found), ("baseline", baseline)) if each.steps < 2]
     if short:
         return f"too few steps to know the noise: {' and '.join(short)}, where it takes 2 at least; record more, as 5"
+    if found.error + baseline.error > rule.limit * _scale(rule, baseline) / 2:
+        return "what the clocks of the hosts leave open is over half of the limit, however many steps there are"
     what = "a change as large as the limit could hide in"
     if _is_over(rule, found, baseline):
         what = "what looks like a change over the limit could be"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import stat
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from bubblescope.errors import InputError
 from bubblescope.gate.condense import condense
 from bubblescope.model.baseline import Baseline
+from bubblescope.model.metrics import METRICS
 from bubblescope.model.report import Report
 
 __all__ = ["Known", "read", "reference"]
@@ -16,8 +19,14 @@ __all__ = ["Known", "read", "reference"]
 Known = Baseline | Report
 """What a file can hold that is no trace."""
 
-_HEAD = re.compile(rb'\s*\{\s*"schema"\s*:\s*"bubblescope\.(\w+)/(\d+)"')
 _MAKE = "a baseline is a file that bubblescope baseline save writes"
+_AGAIN = "write it again, or take it from version control"
+_BOM = b"\xef\xbb\xbf"
+_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
+_OURS = re.compile(rb'"schema"\s*:\s*"bubblescope\.')
+_SCHEMA = re.compile(r"bubblescope\.(\w+)/(\d+)")
+_SMALL = 1 << 20
+"""Bytes of a file that is looked through for what it is, wherever it says so: tools that sort keys put that last."""
 _LARGEST = 256 << 20
 """Bytes of the largest file that is read: a report of ten thousand ranks has a few dozen megabytes."""
 
@@ -32,9 +41,8 @@ def read(path: str) -> Known | None:
         if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe can be read but once, and a trace may be in it
             return None
         with Path(path).open("rb") as file:
-            if _HEAD.match(file.read(4096)) is None:
-                return None
-        return _in(path)
+            head = file.read(_SMALL)
+        return _in(path) if _OBJECT.match(head) and _OURS.search(head) else None
     except (OSError, ValueError):
         return None  # whoever reads traces tells what is wrong with the path
 
@@ -60,31 +68,42 @@ def reference(path: str) -> Baseline | None:
 def _in(path: str) -> Known | None:
     """What is in a file or a pipe; raises OSError where it cannot be read, ValueError where it cannot be a path."""
     with Path(path).open("rb") as file:
-        data = file.read(_LARGEST + 1)
+        data = file.read(_LARGEST + 1).removeprefix(_BOM)
     if b"\n<<<<<<< " in b"\n" + data:
-        raise InputError(
-            f"{path} holds both sides of a merge", hint="take one of them, or save the baseline of what was merged"
-        )
-    head = _HEAD.match(data)
-    return None if head is None else _decoded(path, data, head[1].decode(), head[2].decode())
+        hint = "take one of them, or save the baseline of what was merged"
+        raise InputError(f"{path} holds both sides of a merge", hint=hint)
+    if not _OBJECT.match(data):
+        return None
+    if len(data) > _LARGEST:
+        raise InputError(f"{path}: over {_LARGEST >> 20} MB are no report of ours")
+    return _decoded(path, data)
 
 
-def _decoded(path: str, data: bytes, kind: str, version: str) -> Known:
+def _decoded(path: str, data: bytes) -> Known | None:
     import msgspec  # noqa: PLC0415  a gate on traces needs none
 
-    types: dict[str, type[Known]] = {"baseline": Baseline, "report": Report}
-    if len(data) > _LARGEST:
-        raise InputError(f"{path}: a {kind} of over {_LARGEST >> 20} MB is none of ours")
-    if kind not in types:
-        raise InputError(f"{path}: expected a report or a baseline, found a {kind}")
-    if version != "1":
-        raise InputError(
-            f"{path}: version {version} of a {kind} is newer than this program",
-            hint="use the bubblescope that wrote it",
-        )
+    kinds: dict[str, type[Known]] = {"baseline": Baseline, "report": Report}
     try:
-        return msgspec.json.decode(data, type=types[kind])
+        said = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("schema", msgspec.Raw(b'""'))
+        schema = _SCHEMA.fullmatch(msgspec.json.decode(said, type=str))
+        if schema is None:
+            return None
+        if schema[1] not in kinds:
+            raise InputError(f"{path}: expected a report or a baseline, found a {schema[1]}", hint=_MAKE)
+        if schema[2] != "1":
+            hint = "use the bubblescope that wrote it"
+            raise InputError(f"{path}: a {schema[1]} of version {schema[2]}, which this program cannot read", hint=hint)
+        found = msgspec.json.decode(data, type=kinds[schema[1]])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(
-            f"{path}: a damaged {kind}: {error}", hint="write it again, or take it from version control"
-        ) from error
+        if not _OURS.search(data):
+            return None
+        raise InputError(f"{path} is damaged: {error}", hint=_AGAIN) from error
+    return _known(path, found)
+
+
+def _known(path: str, found: Known) -> Known:
+    """The same without numbers that only a later version knows; raises InputError where one stands twice."""
+    twice = [name for name, count in Counter(each.name for each in found.metrics).items() if count > 1]
+    if twice:
+        raise InputError(f"{path} is damaged: {twice[0]} stands in it more than once", hint=_AGAIN)
+    return replace(found, metrics=tuple(each for each in found.metrics if each.metric in METRICS))

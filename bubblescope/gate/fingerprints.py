@@ -21,7 +21,7 @@ _FIELDS: tuple[tuple[str, Effect, Callable[[Fingerprint], object]], ...] = (
     ("expert-parallel degree", "refused", lambda run: run.ep),
     ("data-parallel degree", "wall-clock", lambda run: run.dp),
     ("ranks", "wall-clock", lambda run: run.world_size),
-    ("GPU", "wall-clock", lambda run: ", ".join(run.devices) or "none"),
+    ("GPU", "wall-clock", lambda run: ", ".join(run.devices) or None),
     ("how actions are told", "note", lambda run: run.reconstruction),
     ("format of the traces", "note", lambda run: ", ".join(run.formats)),
 )
@@ -30,15 +30,26 @@ _FIELDS: tuple[tuple[str, Effect, Callable[[Fingerprint], object]], ...] = (
 
 def differences(found: Fingerprint, baseline: Fingerprint) -> tuple[Difference, ...]:
     """Where the fingerprints differ, what forbids a comparison first; what one of them does not know is none."""
-    schedules = (
-        () if _alike(found, baseline) else (_difference("schedule", "refused", found.schedule, baseline.schedule),)
-    )
+    refused = []
+    if not _alike(found, baseline):
+        refused.append(_difference("schedule", "refused", found.schedule, baseline.schedule))
+    if not _as_complete(found, baseline):
+        refused.append(_difference("ranks recorded", "refused", _recorded(found), _recorded(baseline)))
     others = (
         _difference(what, effect, now, then)
         for what, effect, value in _FIELDS
         if (now := value(found)) != (then := value(baseline)) and now is not None and then is not None
     )
-    return (*schedules, *others)
+    return (*refused, *others)
+
+
+def _as_complete(found: Fingerprint, baseline: Fingerprint) -> bool:
+    """Whether all ranks of both were recorded, or as many of each: what nobody recorded may be what is slow."""
+    return all(run.recorded == run.world_size for run in (found, baseline)) or found.recorded == baseline.recorded
+
+
+def _recorded(run: Fingerprint) -> str:
+    return "all" if run.recorded == run.world_size else f"{run.recorded} of {run.world_size}"
 
 
 def _alike(found: Fingerprint, baseline: Fingerprint) -> bool:

@@ -49,7 +49,7 @@ class _Case:
     def incomparable(self) -> str:
         """Why nothing can be said against a baseline; empty where it can."""
         if self.reference is None:
-            return "there is no baseline to compare with"
+            return "no baseline is named to compare with"
         if self.baseline is None:
             return f"the baseline {self.reference.name} does not exist"
         refused = [each for each in self.differences if each.effect == "refused"]
@@ -100,11 +100,15 @@ def _checks(case: _Case, asked: Asked) -> Iterator[Check]:
     if rule.of != ANY or rule.by is None:
         yield _check(case, asked, case.run.numbers.metric(rule.metric, rule.by, rule.of))
         return
-    parts = case.run.numbers.parts(rule.metric, rule.by)
-    if not parts:
-        yield _check(case, asked, None)
-    for part in parts:
-        yield replace(_check(case, asked, part, len(parts)), of=part.of)
+    found = case.run.numbers.parts(rule.metric, rule.by)
+    past = () if case.baseline is None or rule.against == "limit" else case.baseline.parts(rule.metric, rule.by)
+    gone = {part.of for part in past} - {part.of for part in found}
+    if rule.by == "stage" and "missing-ranks" in case.run.numbers.doubts.get("bubble", ()):
+        gone = gone or {None}
+    for part in found:
+        yield replace(_check(case, asked, part, len(found)), of=part.of)
+    for of in sorted(gone or ({None} if not found else ()), key=str):
+        yield replace(_check(case, asked, None), of=of or ANY)
 
 
 def _check(case: _Case, asked: Asked, found: Metric | None, tests: int = 1) -> Check:
@@ -150,11 +154,11 @@ def _baseline(case: _Case, asked: Asked, found: Metric | None) -> Metric | None:
 
 def _decision(case: _Case, asked: Asked, found: Metric | None, baseline: Metric | None, tests: int) -> Decision:
     rule = asked.rule
-    if rule.against == "baseline" and case.incomparable:
-        excused = case.policy.on_missing_baseline != "fail"
-        return Decision("skipped" if excused else "inconclusive", reason=case.incomparable)
     if found is None:
         return Decision("inconclusive", reason=_absent(case.run.numbers, asked, "run"))
+    if rule.against == "baseline" and case.incomparable:
+        excused = case.reference is not None and case.policy.on_missing_baseline != "fail"
+        return Decision("skipped" if excused else "inconclusive", reason=case.incomparable)
     doubt = _doubt(case, case.run.numbers, asked, "run")
     if rule.against == "limit":
         return doubt or against_limit(rule, found)
@@ -167,21 +171,27 @@ def _decision(case: _Case, asked: Asked, found: Metric | None, baseline: Metric 
 
 def _absent(numbers: Baseline, asked: Asked, name: str) -> str:
     """Why a run does not have a number."""
-    rule, reasons = asked.rule, numbers.doubts.get(asked.rule.kind.number, ())
+    rule, reasons = asked.rule, _reasons(numbers, asked)
     what = rule.kind.title if rule.by is None else f"{rule.kind.title} of {rule.by} {rule.of}"
-    if numbers.fingerprint.schedule == "none" and rule.kind.number != "throughput":
+    if numbers.fingerprint.schedule == "none" and "throughput" not in rule.kind.numbers:
         return f"the {name} has no pipeline, and so no {what}"
     if rule.kind.needs:
         return f"the {what} of the {name} is unknown: it takes {words.enumerate_words(rule.kind.needs)}"
-    missing = numbers.fingerprint.world_size - numbers.fingerprint.recorded
-    if "missing-ranks" in reasons:
+    if numbers.fingerprint.recorded < numbers.fingerprint.world_size:
+        missing = numbers.fingerprint.world_size - numbers.fingerprint.recorded
         return f"the {what} of the {name} is unknown: {words.counted(missing, 'rank')} of it left no trace"
     return f"the {what} of the {name} is unknown{f': {words.enumerate_words(reasons)}' if reasons else ''}"
 
 
+def _reasons(numbers: Baseline, asked: Asked) -> list[str]:
+    """What speaks against a number of a run."""
+    rests = asked.rule.kind.rests_on(asked.rule.by)
+    return list(dict.fromkeys(reason for number in rests for reason in numbers.doubts.get(number, ())))
+
+
 def _doubt(case: _Case, numbers: Baseline, asked: Asked, name: str) -> Decision | None:
-    """What speaks against a number of a run, unless that is allowed."""
-    reasons = [each for each in numbers.doubts.get(asked.rule.kind.number, ()) if each not in SYSTEMATIC]
+    """The same as a decision, unless it is in every run of the job, or allowed."""
+    reasons = [each for each in _reasons(numbers, asked) if each not in SYSTEMATIC]
     if not reasons or case.policy.allow_degraded:
         return None
     why = words.enumerate_words(reasons)
@@ -209,7 +219,22 @@ def _warnings(case: _Case, checks: Sequence[Check]) -> Iterator[str]:
         yield "the run and its baseline are of different shapes, and are compared all the same"
     if any(check.softened for check in checks):
         yield "times of different machines only warn"
+    yield from _unused(case, checks)
+    run = case.run.numbers.fingerprint
+    if run.recorded < run.world_size:
+        yield f"{run.recorded} of {run.world_size} ranks were recorded: what the others did is unknown"
+    if case.baseline is not None and run.schedule == case.baseline.fingerprint.schedule == "unknown":
+        yield "the schedule of neither run is known: they may be different ones"
     yield from _told_otherwise(case)
+
+
+def _unused(case: _Case, checks: Sequence[Check]) -> Iterator[str]:
+    """A baseline that is named and takes no part: a slip in its name would never show."""
+    compared = any(check.against == "baseline" and check.level != "off" for check in checks)
+    if case.reference is not None and case.baseline is None:
+        yield f"the baseline {case.reference.name} does not exist"
+    elif case.reference is not None and not compared:
+        yield f"no rule compares with {case.reference.name}; --preset default does"
 
 
 def _told_otherwise(case: _Case) -> Iterator[str]:

@@ -136,9 +136,22 @@ def _muted(preset: Sequence[Asked], off: Sequence[str], own: Sequence[Asked]) ->
             f"{stated.rule.text} is asked for ({stated.origin}) and turned off at once",
             hint="off is for rules of a preset; a rule that is stated is left out where it is stated",
         )
+    everywhere = [parse(text) for known in PRESETS.values() for text in known]
+    idle = [text for text in (*texts, *(_written(each) for each in subjects)) if not _in_any(text, everywhere)]
+    if idle:
+        raise UsageError(f"off: no preset has a rule {idle[0]}", hint="off is for rules of a preset, as step_time")
     for each in preset:
         muted = each.rule.text in texts or each.rule.subject in subjects
         yield Asked(each.rule, "off", each.origin) if muted else each
+
+
+def _written(subject: Subject) -> str:
+    metric, by, of = subject
+    return metric if by is None else f"{metric}@{by}={of}"
+
+
+def _in_any(text: str, known: Iterable[Rule]) -> bool:
+    return any(text in {rule.text, _written(rule.subject)} for rule in known)
 
 
 def _is_rule(text: str) -> bool:

@@ -23,11 +23,11 @@ Subject = tuple[str, Part | None, str | None]
 """What a rule is about: a metric, and the part of the job that it is of."""
 
 _SUBJECT = re.compile(r"(?P<metric>[\w-]+)(?:@(?P<by>\w+)=(?P<of>[\w.-]+))?")
-_NUMBER = r"(?P<number>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%|[a-zµ]*)"
+_NUMBER = r"(?P<number>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%|[a-zµμ]*)"
 _LIMIT = re.compile(rf"\s*(?P<subject>[^<>=:\s]+(?:=[^<>=:\s]+)?)\s*(?P<op>[<>]=?)\s*(?P<sign>-?)\s*{_NUMBER}\s*")
 _CHANGE = re.compile(rf"\s*(?P<subject>[^:\s]+)\s*:\s*(?P<sign>[+-])\s*{_NUMBER}\s*")
 
-_TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 _NAMED: Mapping[str, tuple[str, ...]] = {
     "cause": ("structural", "imbalance", "straggler", "jitter", "p2p", "host", "residual"),
     "group": get_args(Group),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bubblescope.engine import Progress
 from bubblescope.gate.compare import compare as compare_numbers
-from bubblescope.gate.take import Run, Source, taken
+from bubblescope.gate.take import Run, Source, check_use, taken
 from bubblescope.model.comparison import Comparison
 from bubblescope.model.options import Options
 
@@ -26,6 +26,7 @@ def compare(a: Source, b: Source, options: Options = Options(), progress: Progre
         UsageError: an option asks for something that cannot be, or a whole run is named among other files.
     """
     before, after = taken(a, options, progress), taken(b, options, progress)
+    check_use(options, before, after)
     names = (_name(before, "the run before"), _name(after, "the run after"))
     return compare_numbers(before.numbers, after.numbers, names)
 

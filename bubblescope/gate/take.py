@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bubblescope import engine
@@ -15,7 +15,7 @@ from bubblescope.model.baseline import Baseline
 from bubblescope.model.options import Options
 from bubblescope.model.report import Report
 
-__all__ = ["Run", "Source", "taken"]
+__all__ = ["Run", "Source", "check_use", "taken"]
 
 Source = str | Path | Sequence[str | Path] | Report | Analysis | Baseline
 """Traces, a report or a baseline, as files or as values."""
@@ -25,12 +25,14 @@ Source = str | Path | Sequence[str | Path] | Report | Analysis | Baseline
 class Run:
     """A run, the numbers of its single ranks and pipelines included where they are known.
 
-    `names` are the inputs as they were named, and `holders` the ranks of each stage, as far as known.
+    `names` are the inputs as they were named, `holders` the ranks of each stage, as far as known, and `read` whether
+    the numbers were read as they are, so that no option says anything about them.
     """
 
     numbers: Baseline
     names: tuple[str, ...] = ()
     holders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    read: bool = True
 
 
 def taken(source: Source, options: Options = Options(), progress: engine.Progress | None = None) -> Run:  # noqa: B008 - frozen
@@ -53,7 +55,15 @@ def taken(source: Source, options: Options = Options(), progress: engine.Progres
     if known:
         found = known[0][1]
         return _of_report(found, names) if isinstance(found, Report) else Run(found, names)
-    return _of_report(engine.analyze(names, options, progress).report, names)
+    return replace(_of_report(engine.analyze(names, options, progress).report, names), read=False)
+
+
+def check_use(options: Options, *runs: Run) -> None:
+    """Raise UsageError where options are stated that say nothing about any of these runs."""
+    stated = options.words()
+    if stated and all(run.read for run in runs):
+        what = runs[0].names[0] if runs[0].names else "the run"
+        raise UsageError(f"{what} is taken as it is: {' '.join(stated)} says nothing about it")
 
 
 def _of_report(report: Report, names: tuple[str, ...] = ()) -> Run:

@@ -43,7 +43,7 @@ class Metric:
             raise ValueError(f"{self.metric} is of the whole job or of one part of it")
         if not 1 <= self.steps <= LARGEST or (self.steps == 1 and self.spread is not None):
             raise ValueError(f"{self.name} cannot have a spread of {self.spread} in {self.steps} steps")
-        if abs(self.value) > LARGEST or not (0 <= (self.spread or 0.0) <= LARGEST and 0 <= self.error <= LARGEST):
+        if not (abs(self.value) <= LARGEST and 0 <= (self.spread or 0.0) <= LARGEST and 0 <= self.error <= LARGEST):
             raise ValueError(
                 f"{self.name} cannot be {self.value} with a spread of {self.spread} and an error of {self.error}"
             )
@@ -64,7 +64,7 @@ class MetricKind:
         unit: of its value.
         parts: by what it is told beside the whole job; empty where only the whole has it.
         whole: whether the whole job has it.
-        number: the number of the report whose verdict it shares.
+        numbers: the numbers of the report on whose verdicts it rests.
         wall_clock: whether it depends on the machine, so that it is comparable on equal ones alone.
         better: which way is good; None where neither is.
         needs: options without which nothing tells it.
@@ -75,35 +75,45 @@ class MetricKind:
     unit: Unit
     parts: tuple[Part, ...] = ()
     whole: bool = True
-    number: Number
+    numbers: tuple[Number, ...]
     wall_clock: bool = False
     better: Literal["lower", "higher"] | None = "lower"
     needs: tuple[str, ...] = ()
 
+    def rests_on(self, by: Part | None) -> tuple[Number, ...]:
+        """The numbers whose verdicts count: those of the metric, and of the parts that it is told by."""
+        return (*self.numbers, *_OF_PARTS.get(by, ()))
+
+
+_OF_PARTS: Mapping[Part | None, tuple[Number, ...]] = {"cause": ("causes",), "stage": ("stages",), "rank": ("ranks",)}
 
 METRICS: Mapping[str, MetricKind] = {
-    "bubble": MetricKind(title="bubble", unit="share", parts=("cause", "stage", "rank", "pipeline"), number="bubble"),
-    "gap": MetricKind(title="bubble beyond the formula", unit="share", number="bubble"),
+    "bubble": MetricKind(
+        title="bubble", unit="share", parts=("cause", "stage", "rank", "pipeline"), numbers=("bubble",)
+    ),
+    "gap": MetricKind(title="bubble beyond the formula", unit="share", numbers=("bubble", "formula")),
     "imbalance": MetricKind(
         title="work of the slowest stage over the mean",
         of_part="work over the mean stage's",
         unit="ratio",
         parts=("stage",),
-        number="imbalance",
+        numbers=("imbalance",),
     ),
     "exposed": MetricKind(
-        title="exposed communication, share of the step", unit="share", parts=("group",), number="communication"
+        title="exposed communication, share of the step", unit="share", parts=("group",), numbers=("communication",)
     ),
-    "window": MetricKind(title="pipeline window", unit="ns", parts=("pipeline",), number="bubble", wall_clock=True),
-    "work": MetricKind(title="work a step", unit="ns", parts=("stage",), whole=False, number="stages", wall_clock=True),
-    "step_time": MetricKind(title="step time", unit="ns", number="throughput", wall_clock=True),
+    "window": MetricKind(title="pipeline window", unit="ns", parts=("pipeline",), numbers=("bubble",), wall_clock=True),
+    "work": MetricKind(
+        title="work a step", unit="ns", parts=("stage",), whole=False, numbers=("stages",), wall_clock=True
+    ),
+    "step_time": MetricKind(title="step time", unit="ns", numbers=("throughput",), wall_clock=True),
     "microbatches_per_s": MetricKind(
-        title="micro-batches a second", unit="per_s", number="throughput", wall_clock=True, better="higher"
+        title="micro-batches a second", unit="per_s", numbers=("throughput",), wall_clock=True, better="higher"
     ),
     "samples_per_s": MetricKind(
         title="samples a second",
         unit="per_s",
-        number="throughput",
+        numbers=("throughput",),
         wall_clock=True,
         better="higher",
         needs=("--batch-size",),
@@ -111,7 +121,7 @@ METRICS: Mapping[str, MetricKind] = {
     "tokens_per_s": MetricKind(
         title="tokens a second",
         unit="per_s",
-        number="throughput",
+        numbers=("throughput",),
         wall_clock=True,
         better="higher",
         needs=("--batch-size", "--sequence-length"),
@@ -119,7 +129,7 @@ METRICS: Mapping[str, MetricKind] = {
     "mfu": MetricKind(
         title="MFU",
         unit="share",
-        number="throughput",
+        numbers=("throughput",),
         wall_clock=True,
         better="higher",
         needs=("--batch-size", "--sequence-length", "--flops-per-token", "a known GPU or --peak-flops"),

@@ -15,7 +15,7 @@ from bubblescope.report.cause_pages import CAUSES
 from bubblescope.report.entries import Entry, normal
 from bubblescope.report.finding_pages import FINDINGS
 from bubblescope.report.found_pages import FOUND
-from bubblescope.report.gate_pages import GATE
+from bubblescope.report.gate_pages import GATE, WORDS
 from bubblescope.report.pages import Page
 from bubblescope.report.speed_pages import SPEED
 from bubblescope.report.stage_pages import STAGES
@@ -70,7 +70,7 @@ TOPICS = (
     _worded("What-if", WHATIF),
     _worded("What would help", ADVICE, "findings"),
     _worded("What was found, and how surely", FOUND + TRUST),
-    _worded("Gates and comparisons", GATE),
+    _worded("Gates and comparisons", GATE + WORDS),
     _worded("Findings about the data", FINDINGS, "findings", "quality.findings"),
     Topic(
         "Schedules", schedule_pages.names, lambda: schedule_pages.aliases().items(), schedule_pages.page, ("schedules",)

@@ -126,7 +126,7 @@ def test_the_same_run_twice_is_fine(compare):
         (["old.json", "none.json"], 3, "none"),
         (["none.json", "old.json"], 3, "none"),
         (["old.json", "text.json"], 3, "text"),
-        (["old.json", "damaged.json"], 3, "a damaged baseline"),
+        (["old.json", "damaged.json"], 3, "is damaged"),
         (["old.json", "alone.json"], 4, "no number in common"),
     ],
 )
@@ -184,4 +184,4 @@ def test_numbers_that_cannot_be_are_refused(compare, tmp_path, odd):
     path.write_text(json.dumps(made))
     seen = compare(path, path)
     assert (seen.code, seen.out) == (3, "")
-    assert f"{path}: a damaged baseline: " in seen.err
+    assert f"{path} is damaged: " in seen.err

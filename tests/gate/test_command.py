@@ -109,13 +109,13 @@ def bubblescope(here, capfd):
         # 3: an input is missing, unreadable or unusable
         ("nope.json --fail-on bubble>3%", 3, "nope.json"),
         ("no.txt --fail-on bubble>3%", 3, "no.txt"),
-        ("damaged.json --fail-on bubble>3%", 3, "a damaged baseline"),
-        ("good.json --baseline damaged.json", 3, "a damaged baseline"),
+        ("damaged.json --fail-on bubble>3%", 3, "is damaged"),
+        ("good.json --baseline damaged.json", 3, "is damaged"),
         ("good.json --baseline no.txt", 3, "expected a baseline"),
         ("good.json --baseline .", 3, "cannot be read"),
         # 4: the inputs cannot decide
         ("good.json --baseline nope.json", 4, "INCONCLUSIVE: the baseline is missing"),
-        ("good.json --fail-on bubble:+2pp", 4, "there is no baseline to compare with"),
+        ("good.json --fail-on bubble:+2pp", 4, "no baseline is named to compare with"),
         ("good.json --baseline other.json", 4, "as the runs differ in micro-batches"),
         ("few.json --baseline good.json", 4, "too few steps"),
         ("good.json --baseline few.json", 4, "1 in the baseline"),

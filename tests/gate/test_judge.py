@@ -54,7 +54,7 @@ def test_verdict_of_limits(rules, verdict):
     assert len(gate.checks) >= len(rules)
 
 
-@pytest.mark.parametrize("missing", [NOWHERE, None, "another"])
+@pytest.mark.parametrize("missing", [NOWHERE, "another"])
 @pytest.mark.parametrize(
     ("on_missing", "rules", "verdict"),
     [
@@ -69,7 +69,7 @@ def test_verdict_of_limits(rules, verdict):
     ],
 )
 def test_without_a_comparable_baseline(missing, on_missing, rules, verdict):
-    """A baseline that is not there, none, and one of another shape: undecided, unless it is said otherwise."""
+    """A baseline that is not there, and one of another shape: undecided, unless it is said otherwise."""
     baseline = usual(0.29, microbatches=16) if missing == "another" else missing
     gate = held(usual(0.29), baseline, *rules, on_missing_baseline=on_missing)
     assert gate.verdict == verdict
