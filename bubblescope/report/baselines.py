@@ -102,10 +102,11 @@ def _layout(run: Fingerprint) -> str:
 def _whole(baseline: Baseline) -> Table:
     rows = [
         (
-            kind.title,
+            name,
             told.value(each.value, kind.unit),
-            told.value(each.spread, kind.unit, 2),
+            _spread(each.spread, kind.unit),
             str(each.steps),
+            kind.title,
         )
         for name, kind in METRICS.items()
         if (each := baseline.metric(name)) is not None
@@ -113,10 +114,17 @@ def _whole(baseline: Baseline) -> Table:
     return Table(
         title="Numbers",
         denominator="of the whole job; ± standard deviation over the steps",
-        align="lrrr",
-        headers=("number", "value", "±", "steps"),
+        align="lrrrl",
+        headers=("number", "value", "±", "steps", "meaning"),
         rows=tuple(rows),
     )
+
+
+def _spread(spread: float | None, unit: Unit) -> str:
+    """Of a share in points, as its changes are."""
+    if unit == "share" and spread is not None:
+        return f"{words.plain(100 * spread, 2)} points"
+    return told.value(spread, unit, 2)
 
 
 def _parts(baseline: Baseline) -> Iterator[Table]:
@@ -127,7 +135,7 @@ def _parts(baseline: Baseline) -> Iterator[Table]:
         of = list(dict.fromkeys(each.of or "" for name in names for each in found[name]))
         yield Table(
             title=f"By {by}",
-            denominator=f"the same for each {by}",
+            denominator="% of the pipeline window; all add up to the bubble" if by == "cause" else f"of each {by}",
             align="l" + "r" * len(names),
             headers=(by, *(name.replace("_", " ") for name in names)),
             rows=tuple((each, *(_cell(baseline, name, by, each) for name in names)) for each in of),

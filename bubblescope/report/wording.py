@@ -44,6 +44,7 @@ __all__ = [
     "milliseconds",
     "owes",
     "percent",
+    "plain",
     "points",
     "rank_list",
     "ranks_named",

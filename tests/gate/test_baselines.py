@@ -106,7 +106,7 @@ def test_page_of_a_run_with_little():
     assert page.headline == "1f1b, p 4, m ?, v 2"
     assert dict(page.facts)["Schedule"] == "1f1b, the same as gpipe"
     assert dict(page.facts)["Layout"] == "4 ranks: 4 pipeline x 1 tensor x 1 data parallel, 2 stages a rank"
-    assert page.tables[0].rows == (("step time", "1.00 s", "–", "1"),)  # noqa: RUF001
+    assert page.tables[0].rows == (("step_time", "1.00 s", "–", "1", "step time"),)  # noqa: RUF001
 
 
 @pytest.mark.parametrize(

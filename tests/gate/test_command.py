@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -279,3 +280,45 @@ def test_one_step_makes_a_baseline_with_a_warning(bubblescope):
     seen = bubblescope("baseline", "save", str(SAMPLES / "1f1b_p4m8"), "--steps", "3")
     assert seen.code == 0
     assert "too few steps to know the noise" in seen.err
+
+
+def test_a_gate_that_failed_has_failed_also_where_nobody_reads(here):
+    """A closed pipe ends quietly, with the code of the verdict and with all files written."""
+    line = 'read -r _ < go; exec "$0" -m bubblescope gate bad.json --baseline good.json --junit j.xml'
+    script = f"mkfifo go; ({line}; ) | (exec <&-; echo > go; sleep 0.3); echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script, sys.executable], cwd=here, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+    assert "Traceback" not in done.stderr
+    assert (here / "j.xml").exists()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ["--junit", "k.xml", "--markdown", "./k.xml"],
+        ["--junit", "link.xml", "--markdown", "k.xml"],
+        ["--junit", "good.json", "-f"],
+        ["--junit", "./bad.json", "-f"],
+        ["-o", "good.json", "-f"],
+        ["--junit", "-"],
+    ],
+)
+def test_no_output_replaces_another_or_what_is_read(bubblescope, here, files):
+    """Whatever the file is called."""
+    (here / "link.xml").symlink_to(here / "k.xml")
+    seen = bubblescope("gate", "bad.json", "--baseline", "good.json", *files)
+    assert (seen.code, seen.out) == (2, "")
+
+
+def test_what_keeps_a_gate_from_a_verdict_is_annotated(bubblescope):
+    """A step that is red has something red to read."""
+    seen = bubblescope("gate", "nope.json", "--fail-on", "bubble > 3%", "--github", "always")
+    assert seen.code == 3
+    assert seen.err.startswith("::error title=bubblescope gate::nope.json")
+
+
+def test_the_verdict_is_told_where_the_page_goes_to_a_file(bubblescope):
+    """In a log, with one line; -q leaves it out."""
+    seen = bubblescope("gate", "bad.json", "--baseline", "good.json", "-o", "out.json")
+    assert (seen.code, seen.out) == (1, "")
+    assert seen.err == "Wrote out.json\nFAIL: 1 of 3 rules failed\n"

@@ -149,3 +149,9 @@ def test_outcomes_are_of_one_mind(found, baseline, points):
         assert up.change <= limit + 1e-9
     down = against_baseline(parse(f"bubble:-{points:.3f}pp"), *reversed(pair))
     assert down.outcome == up.outcome
+
+
+def test_clocks_are_not_blamed_on_steps():
+    """What they leave open is the same in every step, and it is said."""
+    pair = metric("bubble", 0.30, 0.001, error=0.02), metric("bubble", 0.29, 0.001, error=0.02)
+    assert "what the clocks of the hosts leave open" in against_baseline(parse("bubble:+2pp"), *pair).reason

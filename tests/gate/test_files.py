@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bubblescope import Options, StepRange, UsageError, analyze
+from bubblescope import Options, StepRange, UsageError, analyze, baseline, compare, evaluate
 from bubblescope.errors import InputError
 from bubblescope.gate.condense import condense
 from bubblescope.gate.files import read, reference
@@ -138,3 +138,55 @@ def test_options_go_to_the_traces():
     """Steps that are asked for are those that count."""
     assert taken(str(SAMPLE), Options()).numbers.fingerprint.steps == 2
     assert taken(str(SAMPLE), Options(steps=StepRange.parse("3"))).numbers.fingerprint.steps == 1
+
+
+def test_tools_that_rewrite_json_do_no_harm(files):
+    """Sorted keys, other indents and a byte order mark are the same baseline."""
+    place = files / "base.json"
+    expected = reference(str(place))
+    made = json.loads(place.read_text("utf-8"))
+    for text in (json.dumps(made, sort_keys=True), json.dumps(made, indent=4), "\ufeff" + json.dumps(made)):
+        place.write_text(text, "utf-8")
+        assert reference(str(place)) == read(str(place)) == expected
+
+
+def test_numbers_of_a_later_version_are_left_aside(files):
+    """A metric that this program does not know; other keys that it does not know, too."""
+    place = files / "base.json"
+    expected = reference(str(place))
+    made = json.loads(place.read_text("utf-8"))
+    made["metrics"].append({**made["metrics"][0], "metric": "foo"})
+    made["new"] = 3
+    place.write_text(json.dumps(made), "utf-8")
+    assert reference(str(place)) == expected
+
+
+def test_a_number_stands_once(files):
+    """Of two nobody could say which counts."""
+    place = files / "base.json"
+    made = json.loads(place.read_text("utf-8"))
+    made["metrics"].insert(0, {**made["metrics"][0], "value": 0.9})
+    place.write_text(json.dumps(made), "utf-8")
+    with pytest.raises(InputError, match="bubble stands in it more than once"):
+        reference(str(place))
+
+
+def test_both_sides_of_a_merge_are_no_baseline(files):
+    """What git leaves of a conflict is called by its name."""
+    place = files / "base.json"
+    lines = place.read_text("utf-8").splitlines()
+    place.write_text("\n".join([*lines[:3], "<<<<<<< HEAD", *lines[3:]]), "utf-8")
+    with pytest.raises(InputError, match="both sides of a merge"):
+        reference(str(place))
+
+
+def test_options_say_nothing_about_a_report(files):
+    """They would be ignored, and the verdict would be about something else than was asked for."""
+    options = Options(steps=StepRange.parse("3"))
+    for call in (evaluate, baseline):
+        asked = {"fail_on": "bubble > 90%"} if call is evaluate else {}
+        with pytest.raises(UsageError, match="is taken as it is: --steps 3 says nothing about it"):
+            call(str(files / "report.json"), options=options, **asked)
+    with pytest.raises(UsageError, match="says nothing about it"):
+        compare(str(files / "report.json"), str(files / "base.json"), options)
+    assert compare(str(files / "report.json"), str(SAMPLE), options).after.fingerprint.steps == 1

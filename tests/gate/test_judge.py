@@ -226,3 +226,81 @@ def test_single_ranks_are_gated_and_not_kept():
     gate = held(found, None, "bubble@rank=7 > 50%")
     assert gate.verdict == "fail"
     assert [each.name for each in gate.run.metrics] == ["bubble"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "others", "verdict"), [(4, 4, "pass"), (3, 4, "inconclusive"), (4, 3, "inconclusive"), (2, 2, "pass")]
+)
+def test_runs_are_compared_only_if_as_many_ranks_were_recorded(recorded, others, verdict):
+    """What nobody recorded may be what is slow; a run recorded in part says so, whatever it is held against."""
+    gate = held(usual(0.29, recorded=recorded), usual(0.29, recorded=others), "bubble:+2pp")
+    assert gate.verdict == verdict
+    assert any("ranks were recorded" in text for text in gate.warnings) == (recorded < 4)
+    assert (
+        held(usual(0.40, recorded=recorded), usual(0.29, recorded=others), "bubble:+2pp", allow_mismatch=True).verdict
+        == "fail"
+    )
+
+
+def test_other_degrees_of_data_parallelism_are_no_other_completeness():
+    """Two runs recorded as a whole compare, and so do those of which one pipeline was recorded."""
+    for counts in ({"world_size": 8, "recorded": 8}, {"world_size": 8, "recorded": 4}):
+        gate = held(usual(0.29, dp=2, **counts), usual(0.29, recorded=4), "bubble:+2pp")
+        assert gate.verdict == "pass"
+
+
+def test_any_stage_means_also_those_that_left_no_trace():
+    """A stage that the baseline has and the run has not, or that nobody recorded, is not passed over."""
+    less = usual(0.29)
+    less = replace(less, metrics=tuple(each for each in less.metrics if each.of != "3"))
+    gate = held(less, usual(0.29), "bubble@stage=any:+2pp")
+    assert [(check.of, check.outcome) for check in gate.checks][-1] == ("3", "inconclusive")
+    unseen = replace(less, doubts={"bubble": ("missing-ranks",)})
+    gate = held(unseen, None, "work@stage=any > 1s", "imbalance@stage=any > 2")
+    assert gate.verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("number", "rules"),
+    [
+        ("causes", ["bubble@cause=host > 99%"]),
+        ("stages", ["bubble@stage=2 > 99%", "imbalance@stage=2 > 9"]),
+        ("ranks", ["bubble@rank=0 > 99%"]),
+        ("formula", ["gap > 99%"]),
+        ("imbalance", ["imbalance > 9", "imbalance@stage=2 > 9"]),
+    ],
+)
+def test_a_rule_rests_on_all_that_its_number_is_made_of(number, rules):
+    """Doubts about causes, stages, ranks or the formula leave what is told by them open."""
+    base = usual(0.29)
+    more = metric("gap", 0.02), metric("bubble@rank=0", 0.3), metric("imbalance@stage=2", 1.0)
+    found = replace(base, metrics=(*base.metrics, *more), doubts={number: ("contradiction",)})
+    for rule in rules:
+        assert held(found, None, rule).verdict == "inconclusive"
+        assert held(replace(found, doubts={}), None, rule).verdict == "pass"
+
+
+def test_an_unknown_gpu_is_no_other_gpu():
+    """A name that is absent must not turn an error into a warning."""
+    worse = numbers(metric("step_time", 900e6, 1e6), devices=())
+    gate = held(worse, usual(0.29), "step_time:+5%")
+    assert (gate.verdict, gate.differences) == ("fail", ())
+
+
+@pytest.mark.parametrize("on_missing", ["fail", "warn", "pass"])
+def test_a_baseline_that_nobody_names_is_not_merely_missing(on_missing):
+    """The setting is about a file that is not there yet: an empty variable must not make a gate green for good."""
+    assert held(usual(0.29), None, "bubble:+2pp", on_missing_baseline=on_missing).verdict == "inconclusive"
+
+
+def test_a_baseline_that_takes_no_part_is_told():
+    """A slip in its name, or rules that do not look at it, would never show."""
+    assert held(usual(0.29), NOWHERE, "bubble > 90%").warnings == ("the baseline nope.json does not exist",)
+    (warning,) = held(usual(0.29), usual(0.29), "bubble > 90%").warnings
+    assert warning == "no rule compares with base.json; --preset default does"
+
+
+def test_schedules_that_nobody_knows_may_differ():
+    """Two unknown ones are compared, and it is said."""
+    gate = held(usual(0.29, schedule="unknown"), usual(0.29, schedule="unknown"), "bubble:+2pp")
+    assert any("may be different ones" in text for text in gate.warnings)

@@ -103,3 +103,11 @@ def test_presets_are_rules_and_documented():
         fails, warns = rows[name].split("|")
         assert re.findall(r"`([^`]+)`", fails) == [text for text, level in rules.items() if level == "error"]
         assert re.findall(r"`([^`]+)`", warns) == [text for text, level in rules.items() if level == "warn"]
+
+
+def test_off_is_about_some_preset():
+    """A slip is an error; a rule of another preset than the one that holds is none."""
+    for off in ("mfu", "bubble:+3pp"):
+        with pytest.raises(UsageError, match=f"no preset has a rule {re.escape(off)}"):
+            policy((), preset="default", off=[off], compared=True)
+    assert len(policy((), preset="smoke", off=["step_time"], compared=True).rules) == 1

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from bubblescope import evaluate
+from bubblescope import Options, Report, evaluate
 from bubblescope.emit import Job, truth, write
 from bubblescope.engine import analyze
 from bubblescope.gate.decide import against_baseline
@@ -33,24 +37,21 @@ def by_truth(pair: Pair) -> Answer:
     return Answer(found.outcome, found.noise)
 
 
-@pytest.fixture
-def by_traces(tmp_path):
+def reported(job: Job) -> Report:
+    """The report of a job's traces."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(job, Path(folder))
+        return analyze(folder, Options(jobs=1)).report
+
+
+def by_traces(pair: Pair) -> Answer:
     """The whole gate with its default rules, over traces of both runs."""
-
-    def reported(job: Job, name: str):
-        folder = tmp_path / name
-        write(job, folder, overwrite=True)
-        return analyze(folder).report
-
-    def call(pair: Pair) -> Answer:
-        gate = evaluate(reported(pair.after, "after"), baseline=reported(pair.before, "before"))
-        (check,) = (check for check in gate.checks if check.level == "error")
-        assert check.rule == RULE
-        assert gate.verdict == check.outcome
-        assert check.noise is not None
-        return Answer(gate.verdict, check.noise)
-
-    return call
+    gate = evaluate(reported(pair.after), baseline=reported(pair.before))
+    (check,) = (check for check in gate.checks if check.level == "error")
+    assert check.rule == RULE
+    assert gate.verdict == check.outcome
+    assert check.noise is not None
+    return Answer(gate.verdict, check.noise)
 
 
 def test_the_rule_is_the_default():
@@ -93,6 +94,7 @@ def test_no_alarm_and_no_miss_by_truth():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("worse", "right"), [(False, no_alarm), (True, no_miss)])
-def test_no_alarm_and_no_miss_in_traces(by_traces, worse: bool, right: Callable[[Iterable[Answer]], None]):
+def test_no_alarm_and_no_miss_in_traces(worse: bool, right: Callable[[Iterable[Answer]], None]):
     """Two hundred pairs of runs written as traces and read again, with the default rules."""
-    right([by_traces(pair) for pair in pairs(200, worse=worse)])
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        right(list(pool.map(by_traces, pairs(200, worse=worse), chunksize=5)))

@@ -183,7 +183,7 @@ def test_the_end_says_what_the_job_is(changes, text):
     page = inventories.page(info(file("a", rank()), of=job(**changes)))
     (note,) = page.notes
     assert text in note
-    assert page.command == "bubblescope analyze traces"
+    assert page.commands == (("Next", "bubblescope analyze traces"),)
 
 
 def test_the_command_can_be_copied():
@@ -198,7 +198,7 @@ def test_the_command_can_be_copied():
 def test_no_command_is_told_that_would_fail():
     """The problem is told instead."""
     page = inventories.page(info(file("a", rank()), of=job(answer="nothing", problem="so", command=None)))
-    assert page.command == ""
+    assert page.commands == ()
     assert page.notes == ("As one job: ranks 0-1 of 2. analyze cannot tell anything of it, for so.",)
 
 
