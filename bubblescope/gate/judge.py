@@ -10,7 +10,7 @@ from bubblescope.gate.condense import kept
 from bubblescope.gate.decide import Decision, against_baseline, against_limit
 from bubblescope.gate.fingerprints import differences
 from bubblescope.gate.policy import Asked, Policy
-from bubblescope.gate.rules import ANY
+from bubblescope.gate.rules import ANY, Rule
 from bubblescope.gate.take import Run
 from bubblescope.gate.worst import worst
 from bubblescope.model import writing as words
@@ -97,25 +97,27 @@ def _verdict(checks: Sequence[Check]) -> Verdict:
 def _checks(case: _Case, asked: Asked) -> Iterator[Check]:
     """A rule, applied; one for each part where it asks for any."""
     rule = asked.rule
-    if rule.of != ANY or rule.by is None:
-        yield _check(case, asked, case.run.numbers.metric(rule.metric, rule.by, rule.of))
-        return
-    found = case.run.numbers.parts(rule.metric, rule.by)
-    past = () if case.baseline is None or rule.against == "limit" else case.baseline.parts(rule.metric, rule.by)
-    gone = {part.of for part in past} - {part.of for part in found}
-    if rule.by == "stage" and "missing-ranks" in case.run.numbers.doubts.get("bubble", ()):
-        gone = gone or {None}
-    for part in found:
-        yield replace(_check(case, asked, part, len(found)), of=part.of)
-    for of in sorted(gone or ({None} if not found else ()), key=str):
-        yield replace(_check(case, asked, None), of=of or ANY)
+    parts = _parts(case, rule) if rule.of == ANY else [rule.of]
+    for of in parts:
+        yield _check(case, replace(asked, rule=replace(rule, of=of)), len(parts))
 
 
-def _check(case: _Case, asked: Asked, found: Metric | None, tests: int = 1) -> Check:
+def _parts(case: _Case, rule: Rule) -> list[str | None]:
+    """The parts that any of them may be: of the run, of the baseline alone, and those that left no trace."""
+    assert rule.by is not None
+    found = [part.of for part in case.run.numbers.parts(rule.metric, rule.by)]
+    past = case.baseline.parts(rule.metric, rule.by) if case.baseline is not None and rule.against == "baseline" else ()
+    gone = [part.of for part in past if part.of not in found]
+    unseen = rule.by == "stage" and "missing-ranks" in case.run.numbers.doubts.get("bubble", ())
+    return [*found, *(gone or ([ANY] if unseen or not found else []))]
+
+
+def _check(case: _Case, asked: Asked, tests: int) -> Check:
     rule = asked.rule
     compared = rule.against == "baseline"
     softened = compared and asked.level == "error" and rule.kind.wall_clock and case.other_machine
-    baseline = _baseline(case, asked, found) if compared else None
+    found = case.run.numbers.metric(*rule.subject)
+    baseline = case.baseline.metric(*rule.subject) if compared and case.baseline is not None else None
     check = Check(
         rule=rule.text,
         level="warn" if softened else asked.level,
@@ -144,12 +146,6 @@ def _check(case: _Case, asked: Asked, found: Metric | None, tests: int = 1) -> C
         chance=decision.chance,
         reason=decision.reason,
     )
-
-
-def _baseline(case: _Case, asked: Asked, found: Metric | None) -> Metric | None:
-    """The same number of the baseline."""
-    of = found.of if found is not None else asked.rule.of
-    return None if case.baseline is None else case.baseline.metric(asked.rule.metric, asked.rule.by, of)
 
 
 def _decision(case: _Case, asked: Asked, found: Metric | None, baseline: Metric | None, tests: int) -> Decision:

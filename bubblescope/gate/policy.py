@@ -128,30 +128,24 @@ def _moved(rule: Rule) -> tuple[Subject, str, str]:
 
 def _muted(preset: Sequence[Asked], off: Sequence[str], own: Sequence[Asked]) -> Iterator[Asked]:
     """The rules of a preset, those that are off marked so; what is stated can only be left out where it is stated."""
-    texts = {_parsed(text, "off").text for text in off if _is_rule(text)}
-    subjects = {parse_subject(text) for text in off if not _is_rule(text)}
-    stated = next((each for each in own if each.rule.text in texts or each.rule.subject in subjects), None)
+    meant = {_parsed(text, "off").text if _is_rule(text) else str(parse_subject(text)) for text in off}
+    stated = next((each for each in own if meant & _names(each.rule)), None)
     if stated is not None:
         raise UsageError(
             f"{stated.rule.text} is asked for ({stated.origin}) and turned off at once",
             hint="off is for rules of a preset; a rule that is stated is left out where it is stated",
         )
-    everywhere = [parse(text) for known in PRESETS.values() for text in known]
-    idle = [text for text in (*texts, *(_written(each) for each in subjects)) if not _in_any(text, everywhere)]
-    if idle:
-        raise UsageError(f"off: no preset has a rule {idle[0]}", hint="off is for rules of a preset, as step_time")
+    known = {name for rules in PRESETS.values() for text in rules for name in _names(parse(text))}
+    if meant - known:
+        unknown = min(meant - known)
+        raise UsageError(f"off: no preset has a rule {unknown}", hint="off is for rules of a preset, as step_time")
     for each in preset:
-        muted = each.rule.text in texts or each.rule.subject in subjects
-        yield Asked(each.rule, "off", each.origin) if muted else each
+        yield Asked(each.rule, "off", each.origin) if meant & _names(each.rule) else each
 
 
-def _written(subject: Subject) -> str:
-    metric, by, of = subject
-    return metric if by is None else f"{metric}@{by}={of}"
-
-
-def _in_any(text: str, known: Iterable[Rule]) -> bool:
-    return any(text in {rule.text, _written(rule.subject)} for rule in known)
+def _names(rule: Rule) -> set[str]:
+    """What turns a rule off."""
+    return {rule.text, str(rule.subject)}
 
 
 def _is_rule(text: str) -> bool:

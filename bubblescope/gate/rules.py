@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 from bubblescope.errors import UsageError
 from bubblescope.model.metrics import METRICS, MetricKind, Part, Unit
@@ -19,8 +19,19 @@ ANY = "any"
 
 Side = Literal["above", "below"]
 Against = Literal["limit", "baseline"]
-Subject = tuple[str, Part | None, str | None]
-"""What a rule is about: a metric, and the part of the job that it is of."""
+
+
+class Subject(NamedTuple):
+    """What a rule is about: a metric, and the part of the job that it is of."""
+
+    metric: str
+    by: Part | None
+    of: str | None
+
+    def __str__(self) -> str:
+        """As rules write it."""
+        return self.metric if self.by is None else f"{self.metric}@{self.by}={self.of}"
+
 
 _SUBJECT = re.compile(r"(?P<metric>[\w-]+)(?:@(?P<by>\w+)=(?P<of>[\w.-]+))?")
 _NUMBER = r"(?P<number>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%|[a-zµμ]*)"
@@ -67,7 +78,7 @@ class Rule:
     @property
     def subject(self) -> Subject:
         """What the rule is about."""
-        return self.metric, self.by, self.of
+        return Subject(self.metric, self.by, self.of)
 
 
 def parse(text: str) -> Rule:
@@ -77,17 +88,17 @@ def parse(text: str) -> Rule:
     found = change or limit
     if found is None:
         raise UsageError(f"{text!r} is no rule", hint=_meant(text))
-    metric, by, of = parse_subject(found["subject"])
-    kind = METRICS[metric]
-    if by is None and not kind.whole:
+    subject = parse_subject(found["subject"])
+    kind = METRICS[subject.metric]
+    if subject.by is None and not kind.whole:
         raise UsageError(
-            f"{text!r}: {metric} is told of parts alone", hint=f"for example {metric}@{kind.parts[0]}={ANY}"
+            f"{text!r}: {subject.metric} is told of parts alone",
+            hint=f"for example {subject.metric}@{kind.parts[0]}={ANY}",
         )
-    subject = metric if by is None else f"{metric}@{by}={of}"
     if change is not None:
-        return _change(text, change, subject, (metric, by, of))
+        return _change(text, change, subject)
     assert limit is not None
-    return _limit(text, limit, subject, (metric, by, of))
+    return _limit(text, limit, subject)
 
 
 def _meant(text: str) -> str:
@@ -99,8 +110,8 @@ def _meant(text: str) -> str:
     return _EXAMPLES
 
 
-def _change(text: str, found: re.Match[str], subject: str, about: Subject) -> Rule:
-    metric, by, of = about
+def _change(text: str, found: re.Match[str], subject: Subject) -> Rule:
+    metric, by, of = subject
     if by in {"rank", "pipeline"}:
         raise UsageError(
             f"{text!r}: a baseline keeps no single ranks or pipelines, for none is the same in the next run",
@@ -139,8 +150,8 @@ def _points(text: str) -> str:
     return f"did you mean {found['subject']}:{found['sign']}{100 * number if number < 1 else number:g}pp?"
 
 
-def _limit(text: str, found: re.Match[str], subject: str, about: Subject) -> Rule:
-    metric, by, of = about
+def _limit(text: str, found: re.Match[str], subject: Subject) -> Rule:
+    metric, by, of = subject
     unit, number = found["unit"], float(found["number"])
     value = _absolute(text, number, unit, METRICS[metric].unit) * (-1 if found["sign"] else 1)
     op = found["op"]
@@ -195,13 +206,13 @@ def parse_subject(text: str) -> Subject:
         raise UsageError(f"{text!r} names no number", hint=_near(re.split(r"\W", text)[0], tuple(METRICS)) or _EXAMPLES)
     metric = _metric(found["metric"])
     if found["by"] is None:
-        return metric, None, None
+        return Subject(metric, None, None)
     kind, by, of = METRICS[metric], found["by"], found["of"]
     if by not in kind.parts:
         parts = " or ".join(f"@{part}=" for part in kind.parts)
         known = f"{metric} is told by {parts}" if parts else f"{metric} is told of the whole job alone"
         raise UsageError(f"{text!r}: {known}, found @{by}=", hint=_near(by, kind.parts))
-    return metric, cast("Part", by), of if of == ANY else _which(text, by, of)
+    return Subject(metric, cast("Part", by), of if of == ANY else _which(text, by, of))
 
 
 def _which(text: str, by: str, of: str) -> str:
