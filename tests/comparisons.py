@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bubblescope.gate.compare import compare
-from bubblescope.model.baseline import Baseline, Fingerprint
+from bubblescope.model.baseline import Baseline
 from bubblescope.model.comparison import Comparison
 from bubblescope.model.metrics import Metric
 from bubblescope.model.report import Tool
+from tests.gate.values import FINGERPRINT
 from tests.whatifs import HOSTILE
 
 __all__ = ["CAUSES", "SAMPLES", "causing", "lacking", "marked", "metric", "run", "sample", "shifted"]
@@ -39,23 +40,12 @@ def run(causes: Mapping[str, float] = CAUSES, stages: tuple[float, ...] = (1.0, 
     step = 690 * MS * slowest
     return Baseline(
         tool=TOOL,
-        fingerprint=Fingerprint(
-            schedule="1f1b",
-            also=(),
+        fingerprint=replace(
+            FINGERPRINT,
             pp=len(stages),
-            tp=1,
-            dp=1,
-            cp=None,
-            ep=None,
-            virtual=1,
-            microbatches=8,
             world_size=len(stages),
             recorded=len(stages),
             devices=("NVIDIA H100",),
-            formats=("kineto",),
-            reconstruction="labels",
-            attribution="ladder",
-            steps=5,
         ),
         metrics=(
             metric("bubble", bubble, 0.001),

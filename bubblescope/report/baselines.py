@@ -14,6 +14,7 @@ from bubblescope.report import csv, json
 from bubblescope.report import gate_words as told
 from bubblescope.report import wording as words
 from bubblescope.report.facts import Fact
+from bubblescope.report.metric_words import value
 from bubblescope.report.pages import Page
 from bubblescope.report.table import Table
 
@@ -103,7 +104,7 @@ def _whole(baseline: Baseline) -> Table:
     rows = [
         (
             name,
-            told.value(each.value, kind.unit),
+            value(each.value, kind.unit),
             _spread(each.spread, kind.unit),
             str(each.steps),
             kind.title,
@@ -124,7 +125,7 @@ def _spread(spread: float | None, unit: Unit) -> str:
     """Of a share in points, as its changes are."""
     if unit == "share" and spread is not None:
         return f"{words.plain(100 * spread, 2)} points"
-    return told.value(spread, unit, 2)
+    return value(spread, unit, 2)
 
 
 def _parts(baseline: Baseline) -> Iterator[Table]:
@@ -144,7 +145,7 @@ def _parts(baseline: Baseline) -> Iterator[Table]:
 
 def _cell(baseline: Baseline, name: str, by: Part, of: str) -> str:
     found = baseline.metric(name, by, of)
-    return told.value(None if found is None else found.value, METRICS[name].unit)
+    return value(None if found is None else found.value, METRICS[name].unit)
 
 
 def table(baseline: Baseline) -> bytes:

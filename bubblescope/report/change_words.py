@@ -6,22 +6,9 @@ Shares change by points, ratios by their difference, times and rates by a percen
 from __future__ import annotations
 
 from bubblescope.model.comparison import Change
-from bubblescope.model.metrics import Unit
-from bubblescope.model.writing import plain
 from bubblescope.report import wording as words
 
-__all__ = ["moved", "noise", "shows", "value"]
-
-
-def value(number: float | None, unit: Unit) -> str:
-    """A value of a run: 29.2%, 691.4 ms, 1.33, 11.6."""
-    if number is None:
-        return words.ABSENT
-    if unit == "share":
-        return words.percent(number)
-    if unit == "ns":
-        return words.duration(number)
-    return words.ratio(number) if unit == "ratio" else words.short(number)
+__all__ = ["moved", "noise", "shows"]
 
 
 def moved(change: Change, *, bare: bool = False) -> str:
@@ -43,7 +30,7 @@ def _amount(change: Change, number: float, *, bare: bool) -> str:
     if change.unit == "share":
         return words.bare_points(number) if bare else words.points(number)
     if change.unit == "ratio":
-        return plain(number, 2)
+        return words.plain(number, 2)
     return words.percent(number / abs(change.before)) if change.before else words.ABSENT
 
 

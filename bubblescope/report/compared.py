@@ -8,7 +8,8 @@ from bubblescope.model.comparison import Change, Comparison
 from bubblescope.model.gate import Difference
 from bubblescope.model.quality import SYSTEMATIC
 from bubblescope.report import wording as words
-from bubblescope.report.change_words import moved, noise, shows, value
+from bubblescope.report.change_words import moved, noise, shows
+from bubblescope.report.metric_words import value
 
 __all__ = ["doubt", "few", "sentence", "speed"]
 

@@ -10,9 +10,10 @@ from bubblescope.model.baseline import Baseline, Fingerprint
 from bubblescope.model.comparison import Change, Comparison
 from bubblescope.model.metrics import METRICS
 from bubblescope.report import wording as words
-from bubblescope.report.change_words import moved, noise, shows, value
+from bubblescope.report.change_words import moved, noise, shows
 from bubblescope.report.compared import doubt, few, sentence, speed
 from bubblescope.report.facts import Fact
+from bubblescope.report.metric_words import value
 from bubblescope.report.pages import Page
 from bubblescope.report.table import Table
 

@@ -8,6 +8,7 @@ from bubblescope.model.baseline import Fingerprint
 from bubblescope.model.gate import Check, Gate, Outcome, Worst
 from bubblescope.model.metrics import METRICS, Part, Unit
 from bubblescope.report import wording as words
+from bubblescope.report.metric_words import title, value
 
 __all__ = [
     "EFFECTS",
@@ -24,8 +25,6 @@ __all__ = [
     "outcome",
     "part",
     "shape",
-    "title",
-    "value",
     "values",
     "verdict",
     "worst",
@@ -42,12 +41,6 @@ _MOST_DIGITS = 4
 _NONE = "PASS: nothing was compared, as is allowed"
 
 
-def title(metric: str) -> str:
-    """The metric in plain words; one that is unknown here keeps its name."""
-    kind = METRICS.get(metric)
-    return metric if kind is None else kind.title.split(",")[0]
-
-
 def part(by: Part | None, of: str | None) -> str:
     """`stage 3`; nothing for the whole job."""
     return "" if by is None else f"{by} {of}"
@@ -57,17 +50,6 @@ def name(check: Check) -> str:
     """The rule, and the part it was applied to where the rule does not name it."""
     told = check.by is None or f"{check.by}={check.of}" in check.rule
     return check.rule if told else f"{check.rule} ({part(check.by, check.of)})"
-
-
-def value(amount: float | None, unit: Unit, digits: int = 1) -> str:
-    """A value of a metric in its unit."""
-    if amount is None:
-        return words.ABSENT
-    if unit == "share":
-        return words.percent(amount, digits)
-    if unit == "ns":
-        return words.duration(amount)
-    return _fixed(amount, digits + 1) if unit == "ratio" else f"{words.short(amount)}/s"
 
 
 def values(check: Check) -> tuple[str, str]:
@@ -153,7 +135,7 @@ def _amount(check: Check, by: float, digits: int = 1) -> str:
     if check.relative:
         return words.percent(by, digits) + (" of it" if check.unit == "share" else "")
     if check.unit == "share":
-        number = _fixed(100 * by, digits)
+        number = words.plain(100 * by, digits)
         return f"{number} point{'' if number == '1.0' else 's'}"
     return value(by, check.unit, digits)
 
@@ -182,11 +164,6 @@ def _telling(check: Check) -> int:
 def _scale(check: Check) -> float:
     """By how much a limit is multiplied to be written; a ratio is written with one digit more."""
     return 100.0 if check.relative or check.unit == "share" else 10.0 if check.unit == "ratio" else 1.0
-
-
-def _fixed(number: float, digits: int) -> str:
-    text = f"{number:.{digits}f}"
-    return text.removeprefix("-") if float(text) == 0 else text
 
 
 def verdict(gate: Gate) -> str:

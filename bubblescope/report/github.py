@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from bubblescope.model.gate import Check, Gate
 from bubblescope.report import gate_words as told
 from bubblescope.report import gates, pages
+from bubblescope.report.metric_words import title
 from bubblescope.report.wording import visible
 
 __all__ = ["MOST_ANNOTATIONS", "annotations", "cut", "summary"]
@@ -84,7 +85,7 @@ def _few(kind: str, commands: list[str]) -> list[str]:
 
 def _command(kind: str, gate: Gate, check: Check, *, first: bool = False) -> str:
     outcome = "failed" if check.outcome == "fail" else "could not be decided"
-    parts = [f"{told.found(check)}; expected: {told.title(check.metric)} {told.expected(check)}"]
+    parts = [f"{told.found(check)}; expected: {title(check.metric)} {told.expected(check)}"]
     parts += [f"Why: {check.reason}"] if check.reason else []
     if first:
         parts += [f"Worst: {told.worst(gate.worst)}"] if gate.worst else []

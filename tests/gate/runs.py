@@ -6,28 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from bubblescope.gate.take import Run
-from bubblescope.model.baseline import Baseline, Fingerprint
+from bubblescope.model.baseline import Baseline
 from bubblescope.model.metrics import Metric
-from bubblescope.model.report import Tool
+from tests.gate.values import FINGERPRINT, TOOL
 
-PRINT = Fingerprint(
-    schedule="1f1b",
-    also=(),
-    pp=4,
-    tp=1,
-    dp=1,
-    cp=1,
-    ep=1,
-    virtual=1,
-    microbatches=8,
-    world_size=4,
-    recorded=4,
-    devices=("NVIDIA H100 80GB HBM3",),
-    formats=("kineto",),
-    reconstruction="labels",
-    attribution="ladder",
-    steps=5,
-)
+PRINT = replace(FINGERPRINT, cp=1, ep=1)
 
 
 def metric(name: str, value: float, spread: float | None = 0.002, steps: int = 5, error: float = 0.0) -> Metric:
@@ -48,7 +31,7 @@ def metric(name: str, value: float, spread: float | None = 0.002, steps: int = 5
 def numbers(*metrics: Metric, doubts: dict[str, tuple[str, ...]] | None = None, **changed: Any) -> Baseline:
     """A run with these numbers; `changed` is what its fingerprint has otherwise."""
     return Baseline(
-        tool=Tool(name="bubblescope", version="0"),
+        tool=TOOL,
         fingerprint=replace(PRINT, **changed),
         doubts=doubts or {},
         metrics=metrics,
