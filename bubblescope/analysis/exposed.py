@@ -8,6 +8,7 @@ from statistics import fmean
 import numpy as np
 
 from bubblescope.analysis.ranks import RankView
+from bubblescope.analysis.steps import rows_by
 from bubblescope.model.columns import Ints, Times
 from bubblescope.model.groups import serves
 from bubblescope.model.spans import Spans
@@ -44,12 +45,14 @@ def _of_rank(view: RankView, used: Sequence[int]) -> dict[tuple[str, int], int]:
     calls = _by_group(view)
     if calls:
         calls[WHOLE] = tuple(np.concatenate(columns) for columns in zip(*calls.values(), strict=True))  # type: ignore[assignment]
-    return {
-        (group, n): Spans.of(start[mine], end[mine]).minus(view.lanes.busy).total
-        for group, (start, end, step) in calls.items()
-        for row, n in enumerate(number)
-        if n in used and (mine := step == row).any()
-    }
+    found = {}
+    for group, (start, end, step) in calls.items():
+        for n, rows in zip(number, rows_by(step, len(number)), strict=True):
+            if n in used and len(rows):
+                here = Spans.of(start[rows], end[rows])
+                busy = view.lanes.busy.clip(int(start[rows].min()), int(end[rows].max()))
+                found[group, n] = here.minus(busy).total
+    return found
 
 
 def _by_group(view: RankView) -> dict[str, _Calls]:

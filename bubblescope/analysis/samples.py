@@ -129,19 +129,20 @@ def _balance(found: Study, made: report.Report, by_step: Mapping[int, Sequence[P
 
 def _of_parts(made: report.Report, by_step: Mapping[int, Sequence[PipelineStep]]) -> Iterator[_Series]:
     """Those of single ranks and pipelines."""
-    error, flat = _error(made.bubble), [step for steps in by_step.values() for step in steps]
+    error, idle = _error(made.bubble), dict[int, list[float]]()
+    seen: dict[int, list[PipelineStep]] = {}
+    for step in (step for steps in by_step.values() for step in steps):
+        if step.seen:
+            seen.setdefault(step.pipeline, []).append(step)
+        for rank, mine in step.steps.items() if step.spanned else ():
+            idle.setdefault(rank, []).append(1 - mine.useful.total / step.window_of(rank).length)
     for line in made.pipelines:
-        mine = [step for step in flat if step.pipeline == line.pipeline and step.seen]
+        own = seen.get(line.pipeline, [])
         where: tuple[Part, str] = ("pipeline", str(line.pipeline))
-        yield _Series("bubble", line.bubble, [step.bubble for step in mine], *where, error)
-        yield _Series("window", line.window_ns, [step.window.length for step in mine], *where)
-    for rank in made.ranks:
-        idle = [_idle(step, rank.rank) for step in flat if rank.rank in step.steps and step.spanned]
-        yield _Series("bubble", rank.bubble, idle, "rank", str(rank.rank), error)
-
-
-def _idle(step: PipelineStep, rank: int) -> float:
-    return 1 - step.useful[rank] / step.window_of(rank).length
+        yield _Series("bubble", line.bubble, [step.bubble for step in own], *where, error)
+        yield _Series("window", line.window_ns, [step.window.length for step in own], *where)
+    for row in made.ranks:
+        yield _Series("bubble", row.bubble, idle.get(row.rank, []), "rank", str(row.rank), error)
 
 
 def _communication(found: Study, times: Mapping[int, int]) -> Iterator[_Series]:

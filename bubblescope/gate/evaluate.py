@@ -12,7 +12,7 @@ from bubblescope.gate.condense import condense, kept
 from bubblescope.gate.files import reference
 from bubblescope.gate.judge import Reference, judge
 from bubblescope.gate.policy import Policy, policy
-from bubblescope.gate.take import Source, check_use, taken
+from bubblescope.gate.take import Run, Source, check_use, taken
 from bubblescope.model.analysis import Analysis
 from bubblescope.model.baseline import Baseline
 from bubblescope.model.gate import Gate, Level
@@ -80,9 +80,7 @@ def decide(
     progress: Progress | None = None,
 ) -> Gate:
     """Hold a run against a policy that is made already, and say what to run next."""
-    run = taken(traces, options, progress)
-    check_use(options, run)
-    return advised(judge(run, against, asked), options)
+    return advised(judge(_run(traces, options, progress), against, asked), options)
 
 
 def baseline(
@@ -92,9 +90,13 @@ def baseline(
     progress: Progress | None = None,
 ) -> Baseline:
     """What `bubblescope baseline save` writes of a run; raises as `evaluate` does."""
+    return kept(_run(traces, options, progress).numbers)
+
+
+def _run(traces: Source, options: Options, progress: Progress | None) -> Run:
     run = taken(traces, options, progress)
     check_use(options, run)
-    return kept(run.numbers)
+    return run
 
 
 def _reference(source: str | Path | Baseline | Report | Analysis | None) -> Reference | None:
