@@ -9,11 +9,15 @@ set -euo pipefail
 words=()
 report=""
 
+# Whatever goes wrong in here is no rule that failed: only the gate itself ends with 1.
+trap 'status=$?; if ((status == 1)) && [[ ${code:-} != 1 ]]; then exit 2; fi' EXIT
+
 # tell CODE VERDICT: the outputs of the action; a report that is not there is none.
 tell() {
   [[ -f $report ]] || report=""
   if [[ -n ${GITHUB_OUTPUT:-} ]]; then
-    printf 'verdict=%s\nexit-code=%s\nreport=%s\n' "$2" "$1" "$report" >>"$GITHUB_OUTPUT"
+    printf 'verdict=%s\nexit-code=%s\nreport=%s\n' "$2" "$1" "$report" >>"$GITHUB_OUTPUT" ||
+      echo "error: the outputs of the step could not be written" >&2
   fi
 }
 
@@ -54,23 +58,30 @@ yes() {
   esac
 }
 
+# flag NAME TEXT: the switch as it is stated; the settings decide where it is not.
+flag() {
+  [[ -n $2 ]] || return 0
+  if yes "$1" "$2"; then words+=("--$1"); else words+=("--no-$1"); fi
+}
+
 lines "" "${GATE_ARGS:-}"
+words+=(--no-progress) # before the rest: an option of args that lacks its value must not take the baseline for one
 value --baseline= "${GATE_BASELINE:-}"
 lines --fail-on= "${GATE_FAIL_ON:-}"
 lines --warn-on= "${GATE_WARN_ON:-}"
 lines --off= "${GATE_OFF:-}"
 value --preset= "${GATE_PRESET:-}"
 value --on-missing-baseline= "${GATE_ON_MISSING_BASELINE:-}"
-if yes allow-mismatch "${GATE_ALLOW_MISMATCH:-}"; then words+=(--allow-mismatch); fi
-if yes allow-degraded "${GATE_ALLOW_DEGRADED:-}"; then words+=(--allow-degraded); fi
+flag allow-mismatch "${GATE_ALLOW_MISMATCH:-}"
+flag allow-degraded "${GATE_ALLOW_DEGRADED:-}"
 strict=yes
 if ! yes fail-on-inconclusive "${GATE_FAIL_ON_INCONCLUSIVE:-true}"; then strict=no; fi
 value --junit= "${GATE_JUNIT:-}"
 value --markdown= "${GATE_MARKDOWN:-}"
 
-made=$(mktemp -d "${RUNNER_TEMP:-${TMPDIR:-/tmp}}/gate.XXXXXX")
+made=$(mktemp -d "${RUNNER_TEMP:-${TMPDIR:-/tmp}}/gate.XXXXXX") || refuse "no temporary folder can be made"
 report=$made/gate.json
-words+=(--no-progress --force "--report=$report" --)
+words+=(--force "--report=$report" --)
 before=${#words[@]}
 lines "" "${GATE_TRACES:-}"
 ((${#words[@]} > before)) || refuse "traces must name a file, a directory or a glob"

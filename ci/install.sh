@@ -10,6 +10,9 @@ refuse() {
   exit 2
 }
 
+trap 'status=$?; if ((status == 1)); then exit 2; fi' EXIT
+
+: "${GITHUB_ACTION_PATH:?}" "${RUNNER_TEMP:?}" "${GITHUB_OUTPUT:?}"
 what=$GITHUB_ACTION_PATH
 if [[ -n ${GATE_VERSION:-} ]]; then
   [[ $GATE_VERSION =~ ^[0-9A-Za-z.!+-]+$ ]] || refuse "The version of bubblescope must be one as 0.1.0."
@@ -17,8 +20,9 @@ if [[ -n ${GATE_VERSION:-} ]]; then
 fi
 
 home=$(mktemp -d "$RUNNER_TEMP/bubblescope.XXXXXX")
-"${GATE_PYTHON:-python3}" -m venv "$home" || refuse "No environment could be made: is the input python right?"
+# -I: what lies in the working directory is not Python's.
+"${GATE_PYTHON:-python3}" -I -m venv "$home" || refuse "No environment could be made: is the input python right?"
 place=$home/bin
 [[ -d $place ]] || place=$home/Scripts # Windows
-"$place/python" -m pip install --quiet --disable-pip-version-check "$what" || refuse "bubblescope could not be installed."
+"$place/python" -I -m pip install --quiet --disable-pip-version-check "$what" || refuse "bubblescope could not be installed."
 printf 'command=%s\n' "$place/bubblescope" >>"$GITHUB_OUTPUT"

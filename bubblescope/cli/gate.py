@@ -21,7 +21,7 @@ from bubblescope.cli.options import (
     trace_arguments,
 )
 from bubblescope.cli.output import Output
-from bubblescope.errors import BubblescopeError
+from bubblescope.errors import BubblescopeError, UsageError
 from bubblescope.model.options import Options
 from bubblescope.model.settings import KEYS
 
@@ -53,6 +53,8 @@ def _rule_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )
     off = "Do without a rule of the preset; its number, as step_time, is enough. Repeatable."
     preset = "Rules to start from: default, strict, smoke or none; config show --preset NAME lists them."
+    shape = "Compare runs of another schedule, layout or micro-batch count."
+    doubt = "Take numbers that the data make doubtful as they are."
     options = [
         option("--baseline", metavar="FILE", help="What baseline save wrote, or a report, to compare with."),
         option("--fail-on", metavar="RULE", multiple=True, help=f"Fail on {rule}"),
@@ -69,8 +71,16 @@ def _rule_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help=preset,
         ),
         option("--on-missing-baseline", type=click.Choice(["fail", "warn", "pass"]), help=missing),
-        option("--allow-mismatch", is_flag=True, help="Compare runs of another schedule, layout or micro-batch count."),
-        option("--allow-degraded", is_flag=True, help="Take numbers that the data make doubtful as they are."),
+        option(
+            "--allow-mismatch/--no-allow-mismatch",
+            default=None,
+            help=shape,
+        ),
+        option(
+            "--allow-degraded/--no-allow-degraded",
+            default=None,
+            help=doubt,
+        ),
     ]
     wrapped: Callable[..., Any] = config_option(call)
     for each in reversed(options):
@@ -108,8 +118,9 @@ def command(  # noqa: PLR0913  one value a group of options
       bubblescope gate traces/ --fail-on "bubble > 18%" --fail-on "bubble@stage=3 > 25%"
       bubblescope gate traces/ --baseline bubble.json --fail-on bubble:+1pp --junit gate.xml
     """  # noqa: D301  \b is click's mark for lines that must stay as they are
-    files.check(output, (*traces, *([] if settings.baseline.value is None else [str(settings.baseline.value)])))
+    baseline = [] if settings.baseline.value is None else [str(settings.baseline.value)]
     try:
+        files.check(output, (*traces, *baseline))
         gate = _gated(traces, settings, options, progress=progress)
     except BubblescopeError as error:
         files.tell_trouble(error.message)
@@ -138,6 +149,8 @@ def _reference(settings: Settings) -> Reference | None:
     from bubblescope.gate.judge import Reference  # noqa: PLC0415
 
     place = settings.baseline.value
+    if str(place) == "-":
+        raise UsageError("a baseline is a file, and cannot come from stdin")
     return None if place is None else Reference(str(place), reference(str(place)))
 
 

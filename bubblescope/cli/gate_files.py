@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
@@ -64,7 +65,7 @@ class GateFiles:
         twice = next((target for target, place in zip(targets, places, strict=True) if places.count(place) > 1), None)
         if twice is not None:
             raise UsageError(f"{twice} is to hold two things at once", hint="give each a file of its own")
-        read = next((target for target in targets if _place(target) in set(map(_place, inputs))), None)
+        read = next((target for target in targets if any(_is_of(target, name) for name in inputs)), None)
         if read is not None:
             raise UsageError(f"{read} is read by this gate, and cannot be written by it")
         for target in self.targets.values():
@@ -98,6 +99,16 @@ def _place(target: str) -> str:
         return target
 
 
+def _is_of(target: str, name: str) -> bool:
+    """Whether a file is what an input names, or may be one of the traces in the folder or the glob that it names."""
+    if _place(target) == _place(name):
+        return True
+    if not Path(target).is_file() or not target.endswith((".json", ".gz", ".sqlite", ".csv", ".parquet")):
+        return False
+    inside = Path(name).is_dir() and Path(target).resolve().is_relative_to(Path(name).resolve())
+    return inside or fnmatch(_place(target), str(Path(name).absolute()))
+
+
 def _render(name: str, gate: Gate) -> bytes:
     module, function, of_run = _RENDERERS[name]
     render = cast("Callable[[Any], bytes]", getattr(import_module(f"bubblescope.report.{module}"), function))
@@ -118,9 +129,10 @@ def _tell_github(gate: Gate) -> None:
 def _append(target: str, gate: Gate, summary: Callable[[Gate, int], bytes]) -> None:
     """Add to the summary of the step, as far as there is room; a verdict must not be lost for want of a summary."""
     try:
-        room = SUMMARY_LIMIT - (Path(target).stat().st_size if Path(target).exists() else 0)
+        size = Path(target).stat().st_size if Path(target).exists() else 0
+        lead = b"\n" if size else b""  # what stands there may lack the end of its line
         with Path(target).open("ab") as file:
-            file.write(summary(gate, room))
+            file.write(lead + summary(gate, SUMMARY_LIMIT - size - len(lead)))
     except (OSError, ValueError) as error:
         console.note(f"bubblescope: the summary of the step could not be written: {error}")
 

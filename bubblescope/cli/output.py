@@ -32,7 +32,7 @@ class Output:
         if self.target is None:
             return
         if not self.target:
-            raise UsageError("-o takes the name of a file, found an empty one")
+            raise UsageError("an output takes the name of a file, found an empty one")
         try:
             self._check_path(Path(self.target))
         except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
+from bubblescope.gate.judge import UNNAMED
 from bubblescope.model.baseline import Baseline
 from bubblescope.model.gate import Check, Gate
 from bubblescope.model.options import Options
@@ -25,16 +26,25 @@ def advised(gate: Gate, options: Options) -> Gate:
 
 def _look(gate: Gate, words: tuple[str, ...]) -> str:
     """Compare, if there is something to compare with."""
-    if gate.reference is None or gate.baseline is None or len(gate.inputs) > 1:
-        return shlex.join(["bubblescope", "analyze", *gate.inputs, *words])
-    return shlex.join(["bubblescope", "compare", gate.baseline, *gate.inputs, *words])
+    if gate.reference is None or gate.baseline in {None, UNNAMED} or len(gate.inputs) > 1:
+        return _joined("analyze", gate.inputs, words)
+    return _joined("compare", (gate.baseline or "", *gate.inputs), words)
 
 
 def _save(gate: Gate, words: tuple[str, ...]) -> str:
     """Make this run the baseline."""
-    command = ["bubblescope", "baseline", "save", *gate.inputs, *words, "-o", gate.baseline or _FILE]
-    again = [] if gate.reference is None else ["-f", "--reason", "why this is fine"]
-    return shlex.join([*command, *again])
+    named = gate.baseline if gate.baseline not in {None, UNNAMED} else None
+    again = () if gate.reference is None else ("-f", "--reason", "why this is fine")
+    return _joined("baseline save", gate.inputs, (*words, "-o", _safe(named or _FILE), *again))
+
+
+def _joined(command: str, names: tuple[str, ...], words: tuple[str, ...]) -> str:
+    return f"bubblescope {command} {shlex.join((*map(_safe, names), *words))}"
+
+
+def _safe(name: str) -> str:
+    """A name that no command takes for an option; `-` is stdin."""
+    return f"./{name}" if name.startswith("-") and name != "-" else name
 
 
 def _is_refused(gate: Gate) -> bool:

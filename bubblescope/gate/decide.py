@@ -95,6 +95,8 @@ def _why_open(rule: Rule, found: Metric, baseline: Metric, tests: int) -> str:
     """Why nothing can be said, and what would help; empty where something can."""
     if _outcome(rule, found, baseline, tests) != "inconclusive":
         return ""
+    if any(each.spread is None and each.steps > 1 for each in (found, baseline)):
+        return "nothing tells how much the steps differ"
     short = [f"{each.steps} in the {name}" for name, each in (("run", found), ("baseline", baseline)) if each.steps < 2]
     if short:
         return f"too few steps to know the noise: {' and '.join(short)}, where it takes 2 at least; record more, as 5"
@@ -120,8 +122,11 @@ def undecided(numbers: Baseline) -> str:
     for text, level in PRESETS["default"].items():
         rule = parse(text)
         metric = numbers.metric(*rule.subject)
-        if level == "error" and metric is not None:
-            found = against_baseline(rule, metric, metric)
-            if found.outcome != "pass":
-                return f"{text}: {found.reason}"
+        if level != "error":
+            continue
+        if metric is None:
+            return f"{text}: the run has no {rule.kind.title}; state other rules, as step_time:+5%"
+        found = against_baseline(rule, metric, metric)
+        if found.outcome != "pass":
+            return f"{text}: {found.reason}"
     return ""

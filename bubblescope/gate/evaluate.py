@@ -10,7 +10,7 @@ from bubblescope.engine import Progress
 from bubblescope.gate.commands import advised
 from bubblescope.gate.condense import condense, kept
 from bubblescope.gate.files import reference
-from bubblescope.gate.judge import Reference, judge
+from bubblescope.gate.judge import UNNAMED, Reference, judge
 from bubblescope.gate.policy import Policy, policy
 from bubblescope.gate.take import Run, Source, check_use, taken
 from bubblescope.model.analysis import Analysis
@@ -68,8 +68,8 @@ def evaluate(  # noqa: PLR0913  what the command's options say, by the same name
     return decide(traces, _reference(baseline), asked, options)
 
 
-def _texts(given: str | Sequence[str]) -> Sequence[str]:
-    return [given] if isinstance(given, str) else given
+def _texts(given: str | Sequence[str] | None) -> Sequence[str]:
+    return [given] if isinstance(given, str) else given or ()
 
 
 def decide(
@@ -106,4 +106,4 @@ def _reference(source: str | Path | Baseline | Report | Analysis | None) -> Refe
         return Reference(str(source), reference(str(source)))
     if isinstance(source, Analysis):
         source = source.report
-    return Reference("the baseline", condense(source) if isinstance(source, Report) else source)
+    return Reference(UNNAMED, condense(source) if isinstance(source, Report) else source)

@@ -11,7 +11,7 @@ from pathlib import Path
 from bubblescope.errors import InputError
 from bubblescope.gate.condense import condense
 from bubblescope.model.baseline import Baseline
-from bubblescope.model.metrics import METRICS
+from bubblescope.model.metrics import METRICS, Metric
 from bubblescope.model.report import Report
 
 __all__ = ["Known", "read", "reference"]
@@ -106,4 +106,16 @@ def _known(path: str, found: Known) -> Known:
     twice = [name for name, count in Counter(each.name for each in found.metrics).items() if count > 1]
     if twice:
         raise InputError(f"{path} is damaged: {twice[0]} stands in it more than once", hint=_AGAIN)
-    return replace(found, metrics=tuple(each for each in found.metrics if each.metric in METRICS))
+    known = tuple(each for each in found.metrics if each.metric in METRICS)
+    odd = next((each for each in known if not _is_possible(each)), None)
+    if odd is not None:
+        raise InputError(f"{path} is damaged: {odd.name} cannot be {odd.value:g}", hint=_AGAIN)
+    return replace(found, metrics=known)
+
+
+def _is_possible(metric: Metric) -> bool:
+    """Whether the value is one of its unit; what is exposed may outlast a step that was cut short."""
+    unit = METRICS[metric.metric].unit
+    if unit == "share":
+        return abs(metric.value) <= 1 or metric.metric == "exposed"
+    return metric.value >= 0

@@ -20,7 +20,11 @@ from bubblescope.model.metrics import Metric
 from bubblescope.model.quality import SYSTEMATIC
 from bubblescope.model.report import Tool
 
-__all__ = ["Reference", "judge"]
+__all__ = ["UNNAMED", "Reference", "judge"]
+
+
+UNNAMED = "the baseline"
+"""What a baseline is called that is no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,10 @@ def _decision(case: _Case, asked: Asked, found: Metric | None, baseline: Metric 
 def _absent(numbers: Baseline, asked: Asked, name: str) -> str:
     """Why a run does not have a number."""
     rule, reasons = asked.rule, _reasons(numbers, asked)
-    what = rule.kind.title if rule.by is None else f"{rule.kind.title} of {rule.by} {rule.of}"
+    part = "" if rule.by is None else f" of any {rule.by}" if rule.of == ANY else f" of {rule.by} {rule.of}"
+    what = f"{rule.kind.title}{part}"
+    if "communication" in rule.kind.numbers:
+        return f"the {name} has no communication{part}"
     if numbers.fingerprint.schedule == "none" and "throughput" not in rule.kind.numbers:
         return f"the {name} has no pipeline, and so no {what}"
     if rule.kind.needs:

@@ -35,6 +35,9 @@ class Policy:
     allow_degraded: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("allow_mismatch", "allow_degraded"):
+            if not isinstance(getattr(self, name), bool):
+                raise UsageError(f"{name} must be True or False, found {getattr(self, name)!r}")
         if self.on_missing_baseline not in get_args(OnMissing):
             known = ", ".join(get_args(OnMissing))
             raise UsageError(f"on-missing-baseline must be one of {known}, found {self.on_missing_baseline!r}")

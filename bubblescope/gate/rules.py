@@ -172,17 +172,18 @@ def _absolute(text: str, number: float, unit: str, of: Unit) -> float:
     if of == "ns":
         return _time(text, number, unit)
     if of == "share" and unit in {"", "%"}:
-        return _share(text, number / 100 if unit else number)
+        return _share(text, number, unit)
     if unit:
         what = "a share" if of == "share" else "a number"
         raise UsageError(f"{text!r}: the limit is {what}, found the unit {unit!r}", hint=_EXAMPLES)
     return number
 
 
-def _share(text: str, share: float) -> float:
-    if share > 1:
-        near = f"did you mean {share:g}%?" if share <= 100 else _EXAMPLES
-        raise UsageError(f"{text!r}: a share is at most 1, which is 100%, found {share:g}", hint=near)
+def _share(text: str, number: float, unit: str) -> float:
+    share = number / 100 if unit else number
+    if share > 1 or (number == 1 and not unit):
+        near = f"did you mean {number:g}%?" if not unit and number <= 100 else _EXAMPLES
+        raise UsageError(f"{text!r}: a share is below 1, which is 100%, found {number:g}{unit}", hint=near)
     return share
 
 

@@ -93,7 +93,7 @@ _POLICIES: tuple[str, ...] = get_args(OnMissing)
 _TEXTS = Kind(expected="a string or a list of strings", accept=_texts, parse=_split)
 _FLAG = Kind(expected="true or false", accept=_flag, parse=_switch)
 _KINDS: Mapping[str, Kind] = {
-    "baseline": Kind(expected="the path of a file", accept=_path, parse=str),
+    "baseline": Kind(expected="the path of a file", accept=_path),
     "preset": Kind(expected="a string", accept=_text),
     "fail-on": _TEXTS,
     "warn-on": _TEXTS,

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from bubblescope.gate.take import Run
 from bubblescope.model.baseline import Baseline
 from bubblescope.model.gate import Check, Worst
-from bubblescope.model.metrics import METRICS, Metric, Part
+from bubblescope.model.metrics import Metric, Part
 
 __all__ = ["worst"]
 
 _STAGES: dict[str, str] = {"imbalance": "imbalance", "work": "work"}
 """The number of a stage that tells of a number of the whole job; of all others its bubble does."""
+
+
+_SEEN = 0.0005
+"""A cause that changed by less changed no digit that is shown."""
 
 
 def worst(checks: Sequence[Check], run: Run, baseline: Baseline | None) -> tuple[Worst, ...]:
@@ -30,16 +35,21 @@ def _worst(check: Check, run: Run, baseline: Baseline | None) -> Iterator[Worst]
     metric, by = (check.metric, check.by) if check.by is not None else (_STAGES.get(check.metric, "bubble"), "stage")
     if check.metric == "exposed":
         metric, by = "exposed", "group"
-    first = _part(metric, by, run, baseline)
+    # A limit asks what is, and not what moved; what must not fall is worst where it fell most.
+    sign, past = (
+        -1 if check.side == "below" and metric == check.metric else 1,
+        baseline if check.against == "baseline" else None,
+    )
+    first = _part(metric, by, run, baseline, _Order(past, sign))
     if first is None:
         return
     yield first
     if metric != "bubble" or by == "cause" or check.outcome != "fail":
         return
-    cause = _part("bubble", "cause", run, baseline)
-    if cause is not None:
+    cause = _part("bubble", "cause", run, baseline, _Order(past, sign))
+    if cause is not None and abs(cause.value - (cause.baseline or 0.0)) >= _SEEN:
         yield cause
-        heaviest = _part("imbalance", "stage", run, None) if cause.of == "imbalance" else None
+        heaviest = _part("imbalance", "stage", run, None, _Order(None, 1)) if cause.of == "imbalance" else None
         if heaviest is not None:
             yield heaviest
 
@@ -50,16 +60,23 @@ def _leading(checks: Sequence[Check]) -> Check | None:
     return next(iter([*failed, *checks]), None)
 
 
-def _part(metric: str, by: Part, run: Run, baseline: Baseline | None) -> Worst | None:
+class _Order(NamedTuple):
+    """By what parts are ranked: how far they moved from a baseline, if there is one, and to which side."""
+
+    past: Baseline | None
+    sign: int
+
+
+def _part(metric: str, by: Part, run: Run, baseline: Baseline | None, order: _Order) -> Worst | None:
     parts = run.numbers.parts(metric, by)
     if by == "cause":
         parts = tuple(part for part in parts if part.of != "structural")  # what theory owes is nobody's fault
     if not parts:
         return None
-    before = {part.of: None if baseline is None else baseline.metric(metric, by, part.of) for part in parts}
-    sign = -1 if METRICS[metric].better == "higher" else 1
-    found = max(parts, key=lambda part: sign * _moved(part, before))
-    then, of = before[found.of], found.of or ""
+    before = {part.of: None if order.past is None else order.past.metric(metric, by, part.of) for part in parts}
+    found = max(parts, key=lambda part: order.sign * _moved(part, before))
+    then = None if baseline is None else baseline.metric(metric, by, found.of)
+    of = found.of or ""
     return Worst(
         metric=metric,
         by=by,

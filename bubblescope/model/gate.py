@@ -8,6 +8,7 @@ from typing import Literal
 from bubblescope.model.baseline import Baseline, Fingerprint
 from bubblescope.model.metrics import Part, Unit
 from bubblescope.model.report import Tool
+from bubblescope.model.writing import duration, percent
 
 __all__ = ["Check", "Difference", "Gate", "Level", "Outcome", "Verdict", "Worst"]
 
@@ -114,6 +115,10 @@ class Gate:
         """Whether nothing stands against a merge."""
         return self.verdict == "pass"
 
+    def __bool__(self) -> bool:
+        """The same, so that a test can assert the gate itself."""
+        return self.passed
+
     def __str__(self) -> str:
         """The verdict and what stands against it in a line, as for the message of an assertion."""
         against = [
@@ -128,6 +133,10 @@ class Gate:
 
 def _told(check: Check) -> str:
     where = "" if check.of is None or f"={check.of}" in check.rule else f" ({check.by} {check.of})"
-    then = "" if check.baseline is None else f", {check.baseline:.4g} in the baseline"
-    found = "unknown" if check.found is None else f"{check.found:.4g}"
+    then = "" if check.baseline is None else f", {_value(check.baseline, check.unit)} in the baseline"
+    found = "unknown" if check.found is None else _value(check.found, check.unit)
     return f"{check.rule}{where} {check.outcome}: {check.reason or f'found {found}{then}'}"
+
+
+def _value(value: float, unit: Unit) -> str:
+    return percent(value, 2) if unit == "share" else duration(value) if unit == "ns" else f"{value:.4g}"

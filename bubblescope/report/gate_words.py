@@ -249,7 +249,8 @@ def compared(gate: Gate) -> str:
     if gate.baseline_missing or then is None:
         return f"{this} with nothing: {gate.baseline} is not there"
     if any(each.effect == "refused" for each in gate.differences) and not any(each.change for each in gate.checks):
-        return f"nothing: this run is {shape(run)}, {gate.baseline} is {shape(then)}"
+        apart = words.enumerate_words([each.what for each in gate.differences if each.effect == "refused"])
+        return f"nothing: this run is {shape(run)}, {gate.baseline} is {shape(then)}; they differ in {apart}"
     ranks = "" if then.world_size == run.world_size else f" of {words.counted(then.world_size, 'rank')}"
     return f"{this} with {gate.baseline} ({words.counted(then.steps, 'step')}{ranks})"
 
@@ -286,6 +287,7 @@ def explained(gate: Gate, check: Check) -> tuple[tuple[str, str], ...]:
         ("found", found(check)),
         ("chance of so much by noise", "" if check.chance is None else words.chance(check.chance)),
         ("why", check.reason),
+        ("level", "softened from error to warn: times of different machines" if check.softened else ""),
         ("worst", worst(gate.worst)),
         ("look closer", gate.look),
         *(("accept", text) for text in gate.accept),

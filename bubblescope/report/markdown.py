@@ -14,7 +14,8 @@ __all__ = ["code", "escape", "line", "markdown_table", "render"]
 # What starts a construct anywhere in a line. `$` is GitHub's mathematics.
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~$])")
 # A reader must not be notified, nor an issue linked, because a kernel is called @team or #1.
-_REFERENCE = re.compile(r"([@#])(?=\w)|(?<=\w)(:)(?=//)")
+# Nor may `:+1:` become a picture, or `www.` a link.
+_REFERENCE = re.compile(r"([@#])(?=\w)|(?<=\w)(:)(?=//)|(:)(?=[\w+-]+:)|(?<!\w)(www)(?=\.)")
 # What starts a list, a heading or a quotation at the beginning of a line.
 _LEADING = re.compile(r"^(\s*)([-+#=]|\d+(?=[.)]))")
 _BREAKER = "&#8203;"
@@ -24,7 +25,7 @@ def escape(text: str) -> str:
     """The text such that Markdown shows it as it is."""
     text = text.replace("&", "&amp;")
     text = _ACTIVE.sub(r"\\\1", text).replace(r"\<", "&lt;").replace(r"\>", "&gt;")
-    text = _REFERENCE.sub(lambda match: (match[1] or match[2]) + _BREAKER, text)
+    text = _REFERENCE.sub(lambda match: match[0] + _BREAKER, text)
     return re.sub(r"\s*[\r\n]+\s*", " ", text)
 
 

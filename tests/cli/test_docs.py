@@ -19,7 +19,12 @@ PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 
 def options(command: click.Command) -> set[str]:
     """Every spelling of the options of a command."""
-    return {spelling for each in command.params if isinstance(each, click.Option) for spelling in each.opts}
+    return {
+        spelling
+        for each in command.params
+        if isinstance(each, click.Option)
+        for spelling in (*each.opts, *each.secondary_opts)
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -216,8 +216,9 @@ def test_hostile_inputs_are_data(action, clone, name):
 
 STUB = """#!/bin/sh
 printf '%s\\n' "$@" >> "$LOG"
-if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; fi
-if [ "$2" = "$BREAKS" ]; then exit 1; fi
+[ "$1" = -I ] || exit 3
+if [ "$3" = venv ]; then mkdir -p "$4/bin" && cp "$0" "$4/bin/python"; fi
+if [ "$3" = "$BREAKS" ]; then exit 1; fi
 """
 
 
@@ -263,3 +264,14 @@ def test_an_install_that_fails_is_no_regression(install, breaks):
     ran, _, told = install(breaks=breaks)
     assert (ran.code, told) == (2, "")
     assert "::error title=Nothing was gated::" in ran.out
+
+
+@pytest.mark.parametrize("variable", ["RUNNER_TEMP", "GITHUB_OUTPUT"])
+def test_a_broken_runner_is_no_failed_rule(tmp_path, variable):
+    """Whatever is missing, neither script ends with 1."""
+    places = {"GITHUB_ACTION_PATH": ROOT, "RUNNER_TEMP": tmp_path, "GITHUB_OUTPUT": tmp_path / "o"}
+    env = environment(tmp_path, **{name: str(place) for name, place in places.items()})
+    for broken in ({**env, variable: "/nonexistent/x"}, {name: text for name, text in env.items() if name != variable}):
+        for script in ("install", "gate"):
+            asked = {"GATE_PYTHON": "/bin/false", "GATE_TRACES": "nope", "GATE_FAIL_ON": "bubble > 1%"}
+            assert shell(["bash", str(ROOT / "ci" / f"{script}.sh")], tmp_path, {**broken, **asked}).code in {2, 3}

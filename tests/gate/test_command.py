@@ -322,3 +322,49 @@ def test_the_verdict_is_told_where_the_page_goes_to_a_file(bubblescope):
     seen = bubblescope("gate", "bad.json", "--baseline", "good.json", "-o", "out.json")
     assert (seen.code, seen.out) == (1, "")
     assert seen.err == "Wrote out.json\nFAIL: 1 of 3 rules failed\n"
+
+
+def test_traces_are_never_replaced(bubblescope, here):
+    """Neither in a folder that is read nor behind a glob, whatever -f says."""
+    shutil.copytree(SAMPLES / "1f1b_p4m8", here / "t")
+    trace = next((here / "t").glob("*.gz"))
+    before = trace.read_bytes()
+    for name in ("t", "t/*.gz"):
+        seen = bubblescope("gate", name, "--fail-on", "bubble > 90%", "--report", str(trace), "-f")
+        assert (seen.code, seen.out) == (2, "")
+    assert trace.read_bytes() == before
+
+
+def test_a_summary_begins_on_a_line_of_its_own(bubblescope, here, monkeypatch):
+    """Or Markdown takes its heading for text."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here / "s.md"))
+    (here / "s.md").write_text("no end", "utf-8")
+    bubblescope("gate", "bad.json", "--baseline", "good.json", "--github", "always")
+    assert "\n### bubblescope gate: FAIL" in (here / "s.md").read_text("utf-8")
+
+
+def test_a_switch_of_the_file_can_be_denied(bubblescope, here):
+    """An option of the command wins, also where it says no."""
+    (here / "bubblescope.toml").write_text("[gate]\nallow-mismatch = true\n", "utf-8")
+    line = ["gate", "good.json", "--baseline", "other.json"]
+    assert bubblescope(*line).code == 0
+    assert bubblescope(*line, "--no-allow-mismatch").code == 4
+
+
+def test_commands_take_no_name_for_an_option(bubblescope, here):
+    """A baseline that is called like one, and one that would come from stdin."""
+    shutil.copy(here / "good.json", here / "-b.json")
+    made = json.loads(bubblescope("gate", "bad.json", "--baseline=-b.json", "--json").out)
+    assert made["look"] == "bubblescope compare ./-b.json bad.json"
+    assert made["accept"][0].startswith("bubblescope baseline save bad.json -o ./-b.json -f")
+    assert bubblescope("gate", "bad.json", "--baseline", "-").code == 2
+
+
+def test_a_baseline_without_a_bubble_says_what_gates_cannot_decide(bubblescope, here):
+    """When it is made, not when it is used."""
+    alone = usual(0.29, schedule="none", pp=1)
+    alone = replace(alone, metrics=tuple(each for each in alone.metrics if each.metric == "step_time"))
+    (here / "alone.json").write_bytes(baselines.render(alone))
+    seen = bubblescope("baseline", "save", "alone.json")
+    assert seen.code == 0
+    assert "the run has no bubble; state other rules" in seen.err

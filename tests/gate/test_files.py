@@ -190,3 +190,14 @@ def test_options_say_nothing_about_a_report(files):
     with pytest.raises(UsageError, match="says nothing about it"):
         compare(str(files / "report.json"), str(files / "base.json"), options)
     assert compare(str(files / "report.json"), str(SAMPLE), options).after.fingerprint.steps == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("bubble", 1.2), ("bubble", -1.2), ("step_time", -5)])
+def test_values_that_cannot_be(files, name, value):
+    """No share is over 100 %, no time below nothing."""
+    place = files / "base.json"
+    made = json.loads(place.read_text("utf-8"))
+    next(each for each in made["metrics"] if each["metric"] == name)["value"] = value
+    place.write_text(json.dumps(made), "utf-8")
+    with pytest.raises(InputError, match=f"{name} cannot be {value}"):
+        reference(str(place))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bubblescope.errors import UsageError
 from bubblescope.gate.judge import Reference, judge
 from bubblescope.gate.policy import policy
 from bubblescope.model.gate import Gate
@@ -218,6 +219,38 @@ def test_the_worst_stage_cause_and_culprit():
         ("imbalance", "stage", "3", (3,)),
     ]
     assert gate.worst[0].baseline == pytest.approx(0.29)
+
+
+def test_the_worst_of_a_limit_is_what_is_largest():
+    """A limit asks what is, whatever the baseline was; and what fell too far is worst where it fell most."""
+    base = usual(0.29)
+    other = replace(base, metrics=tuple(replace(e, value=e.value - 1e-6) if e.of == "0" else e for e in base.metrics))
+    assert held(base, other, "bubble > 20%").worst[0].of == "3"
+    fell = replace(base, metrics=tuple(replace(e, value=0.1) if e.of == "2" else e for e in base.metrics))
+    fell = replace(fell, metrics=tuple(replace(e, value=0.2) if e.name == "bubble" else e for e in fell.metrics))
+    gate = held(fell, base, "bubble:-2pp")
+    assert (gate.verdict, gate.worst[0].of) == ("fail", "2")
+
+
+def test_a_gate_is_as_true_as_it_passed():
+    """`assert evaluate(...)` must be able to fail, with a message that says why."""
+    assert held(usual(0.29), None, "bubble > 35%")
+    failed = held(usual(0.40), usual(0.29), "bubble:+2pp", "step_time > 1s")
+    assert not failed
+    assert str(failed) == "fail; bubble:+2pp fail: found 40.00%, 29.00% in the baseline"
+
+
+@pytest.mark.parametrize("name", ["allow_mismatch", "allow_degraded"])
+def test_switches_are_true_or_false(name):
+    """A text is neither, and `"false"` would be true."""
+    with pytest.raises(UsageError, match=f"{name} must be True or False"):
+        held(usual(0.29), None, "bubble > 35%", **{name: "false"})
+
+
+def test_no_communication_is_no_lack_of_a_pipeline():
+    """The reason is the one that is true."""
+    gate = held(numbers(metric("step_time", 1e9, 1e6), schedule="none", pp=1), None, "exposed@group=tp > 1%")
+    assert gate.checks[0].reason == "the run has no communication of group tp"
 
 
 def test_single_ranks_are_gated_and_not_kept():
