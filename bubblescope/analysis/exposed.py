@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
@@ -28,7 +28,7 @@ def exposed(views: Mapping[int, RankView], used: Sequence[int]) -> dict[str, lis
 
     Means over the ranks that have the step, in the order of the steps; instants in which several calls run count once.
     """
-    by_rank = [_of_rank(view, used) for view in views.values()]
+    by_rank = [_of_rank(view, frozenset(used)) for view in views.values()]
     groups = sorted({group for found in by_rank for group, _ in found})
     recorded = [[found for found, view in zip(by_rank, views.values(), strict=True) if n in view.steps] for n in used]
     return {
@@ -40,7 +40,7 @@ def exposed(views: Mapping[int, RankView], used: Sequence[int]) -> dict[str, lis
     }
 
 
-def _of_rank(view: RankView, used: Sequence[int]) -> dict[tuple[str, int], int]:
+def _of_rank(view: RankView, used: Collection[int]) -> dict[tuple[str, int], int]:
     number = view.timeline.steps.number.tolist()
     calls = _by_group(view)
     if calls:
