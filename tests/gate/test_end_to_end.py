@@ -87,7 +87,7 @@ def test_a_regression_is_stopped_and_accepted(tmp_path, gate, cause):
     assert git(project.place, "status", "--porcelain") == ""
 
     command = accepted(failed)
-    assert command == "bubblescope baseline save traces -o ci/bubble.json -f"
+    assert command == "bubblescope baseline save traces -o ci/bubble.json -f --reason 'why this is fine'"
     assert project.types(command).code == 0
     assert git(project.place, "status", "--porcelain") == " M ci/bubble.json\n"
     shown = project.types("bubblescope baseline diff <(git show HEAD:ci/bubble.json) ci/bubble.json")
