@@ -36,17 +36,15 @@ def _worst(check: Check, run: Run, baseline: Baseline | None) -> Iterator[Worst]
     if check.metric == "exposed":
         metric, by = "exposed", "group"
     # A limit asks what is, and not what moved; what must not fall is worst where it fell most.
-    sign, past = (
-        -1 if check.side == "below" and metric == check.metric else 1,
-        baseline if check.against == "baseline" else None,
-    )
-    first = _part(metric, by, run, baseline, _Order(past, sign))
+    fell = check.side == "below" and metric == check.metric
+    order = _Order(baseline if check.against == "baseline" else None, -1 if fell else 1)
+    first = _part(metric, by, run, baseline, order)
     if first is None:
         return
     yield first
     if metric != "bubble" or by == "cause" or check.outcome != "fail":
         return
-    cause = _part("bubble", "cause", run, baseline, _Order(past, sign))
+    cause = _part("bubble", "cause", run, baseline, order)
     if cause is not None and abs(cause.value - (cause.baseline or 0.0)) >= _SEEN:
         yield cause
         heaviest = _part("imbalance", "stage", run, None, _Order(None, 1)) if cause.of == "imbalance" else None
