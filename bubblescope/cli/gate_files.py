@@ -61,8 +61,9 @@ class GateFiles:
             inputs: files that are read, which no output may replace.
         """
         targets = [*self.targets.values(), *([] if output.target is None else [output.target])]
-        places = [_place(target) for target in targets]
-        twice = next((target for target, place in zip(targets, places, strict=True) if places.count(place) > 1), None)
+        files = [target for target in targets if not _is_device(target)]  # these take whatever comes
+        places = [_place(target) for target in files]
+        twice = next((target for target, place in zip(files, places, strict=True) if places.count(place) > 1), None)
         if twice is not None:
             raise UsageError(f"{twice} is to hold two things at once", hint="give each a file of its own")
         read = next((target for target in targets if any(_is_of(target, name) for name in inputs)), None)
@@ -91,12 +92,16 @@ class GateFiles:
 
 
 def _place(target: str) -> str:
-    """The file that is meant, whatever it is called; a device can be written to twice."""
+    """The file that is meant, whatever it is called."""
     try:
-        path = Path(target).resolve()
-        return str(path) if path.is_file() or not path.exists() else f"{path} {id(target)}"
+        return str(Path(target).resolve())
     except (OSError, ValueError, RuntimeError):
         return target
+
+
+def _is_device(target: str) -> bool:
+    path = Path(target)
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _is_of(target: str, name: str) -> bool:

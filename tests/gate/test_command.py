@@ -368,3 +368,9 @@ def test_a_baseline_without_a_bubble_says_what_gates_cannot_decide(bubblescope, 
     seen = bubblescope("baseline", "save", "alone.json")
     assert seen.code == 0
     assert "the run has no bubble; state other rules" in seen.err
+
+
+def test_a_device_takes_several_outputs(bubblescope):
+    """Who throws two of them away loses nothing."""
+    line = ["gate", "good.json", "--fail-on", "bubble > 35%", "--junit", "/dev/null", "--markdown", "/dev/null"]
+    assert bubblescope(*line).code == 0
