@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
 from pathlib import Path
 
 import orjson
@@ -16,6 +17,9 @@ SAMPLES = Path(__file__).parent.parent / "sample_traces"
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("default", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# A shell starts what runs in its background with interrupts ignored, and every process started from there inherits it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
