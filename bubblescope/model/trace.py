@@ -102,6 +102,7 @@ class Identity:
     """Who recorded the trace, as far as the file tells.
 
     `clock` names the clock that the times count by: ranks that name the same one share it; None is one of its own.
+    `process` names the process on its host, and its device where it drives several; None where the file does not tell.
     """
 
     rank: int | None = None
@@ -110,6 +111,7 @@ class Identity:
     backend: str | None = None
     host: str | None = None
     clock: str | None = None
+    process: str | None = None
     devices: tuple[Device, ...] = ()
     groups: tuple[ProcessGroup, ...] = ()
     coordinates: tuple[Coordinate, ...] = ()
