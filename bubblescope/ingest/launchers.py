@@ -78,8 +78,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gpus:
-    """The GPUs of a file: rows of the kernels of each, in the order of the file, the process that its events name, and
-    the rank that this process' names say."""
+    """The GPUs of a file: rows of the kernels of each, the process that these name, and the rank that its names say."""
 
     rows: Sequence[Ints]
     pids: Sequence[str]
@@ -120,9 +119,7 @@ def _one_of(fits: Sequence[int], said: Sequence[int | None]) -> int:
     return int(believed[0])  # type: ignore[arg-type]
 
 
-def _fitting(
-    kernels: Kernels, gpus: Gpus, calls: Calls, asking: Sequence[int], known: Bools
-) -> dict[int, list[int]]:
+def _fitting(kernels: Kernels, gpus: Gpus, calls: Calls, asking: Sequence[int], known: Bools) -> dict[int, list[int]]:
     """The processes that can have launched nearly all those kernels of each GPU that have a launch.
 
     None can have launched a kernel before it began, nor more kernels of one number than it has launches, where those
@@ -133,8 +130,12 @@ def _fitting(
     looked = np.concatenate(samples)
     wanted = kernels.correlation[looked]
     crowd = np.concatenate(
-        [_count(np.sort(kernels.correlation[rows]), wanted_here) for rows, wanted_here in zip(
-            gpus.rows, np.split(wanted, np.cumsum([len(s) for s in samples])[:-1]), strict=True)]
+        [
+            _count(np.sort(kernels.correlation[rows]), wanted_here)
+            for rows, wanted_here in zip(
+                gpus.rows, np.split(wanted, np.cumsum([len(s) for s in samples])[:-1]), strict=True
+            )
+        ]
     )
     counts = [_count(calls.numbers(who), wanted) for who in asking]
     shared = crowd == np.sum(counts, axis=0)
@@ -180,8 +181,10 @@ def _by_names(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, i
 
 def _by_ids(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int]:
     """The process of each GPU, where the ids of both take turns."""
-    texts = [*((text, False, number) for number, text in enumerate(gpus.pids)),
-             *((calls.pids[who], True, who) for who in asking)]
+    texts = [
+        *((text, False, number) for number, text in enumerate(gpus.pids)),
+        *((calls.pids[who], True, who) for who in asking),
+    ]
     if len(asking) < 2 or not all(text.isdecimal() and len(text) < 30 for text, *_ in texts):
         return {}
     ids = sorted((int(text), of_host, number) for text, of_host, number in texts)

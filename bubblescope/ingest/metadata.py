@@ -15,7 +15,7 @@ from bubblescope.ingest.parts import Parts
 from bubblescope.ingest.tables import LONGEST, MOST_RANKS, parse_ranks, plausible_ranks, whole
 from bubblescope.model.trace import Device, Finding, Identity, ProcessGroup
 
-__all__ = ["KINETO_KEYS", "Members", "filename_rank", "identities", "identify", "named"]
+__all__ = ["KINETO_KEYS", "Members", "filename_rank", "identify", "identities", "named"]
 
 KINETO_KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "baseTimeNanoseconds"})
 
@@ -133,9 +133,8 @@ def identities(path: Path, members: Members, parts: Parts) -> tuple[list[Identit
 
 def _device(number: str | None, devices: Sequence[Device]) -> tuple[Device, ...]:
     """The device of a rank, as the metadata name it."""
-    if number is None or not number.isdecimal():
-        return ()
-    return devices_of(int(number), int(number), {device.id: device.name for device in devices})
+    place = whole(number)
+    return () if place is None else devices_of(place, place, {device.id: device.name for device in devices})
 
 
 def named(path: Path, identity: Identity) -> tuple[Identity, list[Finding]]:

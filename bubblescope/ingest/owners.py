@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def too_many(path: Path, count: int, hint: str) -> InputError:
     )
 
 
-def devices_of(number: int, gpu: int, names: dict[int, str]) -> tuple[Device, ...]:
+def devices_of(number: int, gpu: int, names: Mapping[int, str]) -> tuple[Device, ...]:
     """The device of a rank, named as that GPU is, or as all are; none where neither tells a name."""
     models = set(names.values())
     name = names.get(gpu) or (models.pop() if len(models) == 1 else None)

@@ -1,4 +1,4 @@
-"""The ranks of a Chrome trace: its events parted by the process that asked for them and the device on which they ran."""
+"""The ranks of a Chrome trace: its events by the process that asked for them and the device on which they ran."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class _File:
         """The ranks, with who each is as far as the file tells, and how much is of none of them."""
         processes = [owner.process for owner, *_ in found]
         parts = [
-            Part(hosted=hosted, kernels=kernels, **self._who(owner, kernels, alone=processes.count(owner.process) == 1))
+            self._part(owner, hosted, kernels, alone=processes.count(owner.process) == 1)
             for owner, hosted, kernels in found
         ]
         said = [part.rank for part in parts]
@@ -198,15 +198,18 @@ class _File:
         ran = sum(len(kernels) for _, _, kernels in found)
         return Parts(parts, len(set(processes) - {UNTOLD}), strays + len(self.kernels) - ran)
 
-    def _who(self, owner: Owner, kernels: Kernels, *, alone: bool) -> dict[str, str | int | None]:
-        """The process, the device and the rank of a rank; names of a process say the rank of its only one."""
+    def _part(self, owner: Owner, hosted: Hosted, kernels: Kernels, *, alone: bool) -> Part:
+        """A rank; names of a process say that of its only one."""
         host = None if owner.process == UNTOLD else self.pids[owner.process]
         pid, device = self.lanes[int(kernels.lane[0])][:2] if len(kernels) else (None, None)
-        rank = self._rank(pid) if pid is not None else None
-        if rank is None and host is not None and alone:
-            rank = self._rank(host)
-        process = host if alone or host is None else f"{host} on device {device}"
-        return {"process": process, "device": device, "rank": rank}
+        said = [self._rank(text) for text in (pid, host if alone else None) if text is not None]
+        return Part(
+            hosted=hosted,
+            kernels=kernels,
+            process=host if alone or host is None else f"{host} on device {device}",
+            device=device,
+            rank=next((rank for rank in said if rank is not None), None),
+        )
 
     def _rank(self, pid: str) -> int | None:
         """The rank that the id or the names of a process say."""

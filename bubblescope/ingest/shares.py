@@ -50,7 +50,7 @@ def shared_out(
     marks = of_all[notes.name][:, None] if len(notes) else np.zeros((0, 1), np.bool_)
     ops = asked.inside(hosted.ops)
     tables = (
-        np.where(ops.any(axis=1)[:, None], ops, asked.next_of(hosted.ops)),
+        np.where(ops.any(axis=1, keepdims=True), ops, asked.next_of(hosted.ops)),
         _or_all(np.where(marks, asked.meanwhile(notes), asked.of_ranges(notes, mute))),
         asked.next_of(hosted.launches),
         _or_all(asked.of_ranges(calls, mute)),
@@ -79,7 +79,7 @@ class _Asked:
         threads = int(max((launches.thread.max(initial=-1), 0))) + 1
         self.home = np.zeros((threads, self.count), np.bool_)
         for some in (rows[self.kernel[rows]], rows):  # copies tell where no kernel does
-            missing = ~self.home.any(axis=1)[launches.thread[some]]
+            missing = ~np.any(self.home, axis=1)[launches.thread[some]]
             self.home[launches.thread[some][missing], self.place[some][missing]] = True
 
     def inside(self, block: Ops | Annotations) -> Table:
@@ -87,14 +87,14 @@ class _Asked:
         kernels, all_of = (
             self._within(block, rows, own=True) for rows in (self.rows[self.kernel[self.rows]], self.rows)
         )
-        return np.where(kernels.any(axis=1)[:, None], kernels, all_of)
+        return np.where(kernels.any(axis=1, keepdims=True), kernels, all_of)
 
     def of_ranges(self, block: Annotations, mute: Bools) -> Table:
         """The devices of ranges, as the first lines say; `mute` are launches of threads without ranges."""
         own, home = self.inside(block), self.at_home(block)
         others = self._within(block, self.rows[mute[self.rows]], own=False)
-        away = np.where((home.sum(axis=1) != 1)[:, None] & others.any(axis=1)[:, None], others, home)
-        return np.where(own.any(axis=1)[:, None], own, away)
+        away = np.where((home.sum(axis=1, keepdims=True) != 1) & others.any(axis=1, keepdims=True), others, home)
+        return np.where(own.any(axis=1, keepdims=True), own, away)
 
     def meanwhile(self, block: Annotations) -> Table:
         """The devices that any thread launched for inside each row."""
@@ -157,4 +157,4 @@ def _started(launches: Launches, kernels: Kernels, device: Ints, devices: Sequen
 
 def _or_all(table: Table) -> Table:
     """The same, rows without a device being of all."""
-    return table | ~table.any(axis=1)[:, None]
+    return table | ~table.any(axis=1, keepdims=True)
