@@ -18,6 +18,7 @@ from bubblescope.ingest.metadata import Members, identities
 from bubblescope.ingest.parts import Part, parted
 from bubblescope.ingest.plausible import plausible
 from bubblescope.ingest.ranges import Ranges
+from bubblescope.ingest.sessions import recordings
 from bubblescope.ingest.shares import Hosted
 from bubblescope.ingest.tables import Rows
 from bubblescope.model.trace import Annotations, Finding, Identity, RankTrace, Severity, Source, Thread
@@ -28,7 +29,14 @@ __all__ = ["assemble"]
 def assemble(
     path: Path, size: int, collected: Collector, told: Members, damage: Sequence[Finding] = ()
 ) -> list[RankTrace]:
-    """The traces of the ranks, the first with what is to be said of the file, as of its `damage`.
+    """The traces of the ranks, one for each recording of a rank; the first has what is to be said of the file.
+
+    Args:
+        path: the file.
+        size: its bytes.
+        collected: its events.
+        told: the other members of its document.
+        damage: what is to be said of its text.
 
     Raises:
         InputError: the file holds nothing that can be used, or several ranks that nothing tells apart.
@@ -51,7 +59,7 @@ def assemble(
         trace = _trace(part, collected, source, identity, absolute=absolute)
         named, strange = described(trace.identity, (trace.names[n] for n in np.unique(trace.annotations.name)), path)
         trace = replace(trace, identity=named, findings=(*findings, *strange))
-        traces.append(plausible(trace, collected.unplaced + lost))
+        traces += recordings(plausible(trace, collected.unplaced + lost))
         findings, lost, collected.unplaced = [], 0, 0  # what concerns the file is said once
     return traces
 

@@ -201,10 +201,9 @@ def _by_ids(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int
 
 
 def _by_turns(gpus: Gpus, fitting: Mapping[int, Sequence[int]], calls: Calls) -> Mapping[int, int]:
-    """The process of each GPU that several may have, where the file has one rank behind the other."""
-    unsure = [number for number, fits in fitting.items() if len(fits) > 1]
-    hosts = _stretches({who: calls.of(who) for number in unsure for who in fitting[number]})
-    ran = _stretches({number: gpus.rows[number] for number in unsure})
+    """The process of each GPU, where the file has one rank behind the other."""
+    hosts = _stretches({who: calls.of(who) for fits in fitting.values() for who in fits})
+    ran = _stretches({number: gpus.rows[number] for number, fits in fitting.items() if fits})
     if hosts is None or ran is None or len(hosts) != len(ran):
         return {}
     return {number: who for (*_, number), (*_, who) in zip(ran, hosts, strict=True)}
