@@ -55,7 +55,15 @@ def _recorder(timeline: RankTimeline) -> Recorder | None:
     if who.process is None or not (timeline.absolute or who.host) or timeline.restarts or not len(timeline.steps):
         return None
     silent = who.rank_source in {"order", None} or (who.rank_source == "filename" and who.host is not None)
-    return who.host, who.process, -1 if silent else timeline.rank, who.world_size, who.devices, timeline.on_gpu
+    return (
+        who.host,
+        who.process,
+        who.device,
+        -1 if silent else timeline.rank,
+        who.world_size,
+        who.devices,
+        timeline.on_gpu,
+    )
 
 
 def _start(timeline: RankTimeline) -> int:

@@ -125,6 +125,7 @@ def identities(path: Path, members: Members, parts: Parts) -> tuple[list[Identit
             rank=part.rank,
             rank_source=None if part.rank is None else "metadata",
             process=part.process,
+            device=None if part.alone else part.device,
             devices=_device(part.device, told.devices),
         )
         for part in parts.ranks

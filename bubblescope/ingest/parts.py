@@ -33,8 +33,9 @@ class Part:
     Attributes:
         hosted: what its process did on the host.
         kernels: what ran on its device.
-        process: the process and, where that drives several, the device; None where the file does not tell.
+        process: the process; None where the file does not tell.
         device: the number of the device, as the file has it; None without one.
+        alone: whether its process drives no other device.
         rank: as names in the file say; None where they say none.
     """
 
@@ -42,6 +43,7 @@ class Part:
     kernels: Kernels
     process: str | None = None
     device: str | None = None
+    alone: bool = True
     rank: int | None = None
 
 
@@ -206,8 +208,9 @@ class _File:
         return Part(
             hosted=hosted,
             kernels=kernels,
-            process=host if alone or host is None else f"{host} on device {device}",
+            process=host,
             device=device,
+            alone=alone,
             rank=next((rank for rank in said if rank is not None), None),
         )
 

@@ -102,7 +102,8 @@ class Identity:
     """Who recorded the trace, as far as the file tells.
 
     `clock` names the clock that the times count by: ranks that name the same one share it; None is one of its own.
-    `process` names the process on its host, and its device where it drives several; None where the file does not tell.
+    `process` names the process on its host; None where the file does not tell. `device` is the device of the rank where
+    its process drives several.
     """
 
     rank: int | None = None
@@ -112,6 +113,7 @@ class Identity:
     host: str | None = None
     clock: str | None = None
     process: str | None = None
+    device: str | None = None
     devices: tuple[Device, ...] = ()
     groups: tuple[ProcessGroup, ...] = ()
     coordinates: tuple[Coordinate, ...] = ()

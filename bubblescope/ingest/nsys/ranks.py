@@ -43,12 +43,12 @@ def identities(
     result = []
     for owner in found:
         alone = sum(other.process == owner.process for other in found) == 1
-        pid = str(pid_of(owner.process))
         identity = Identity(
             world_size=world,
             host=told.host,
             clock=path,
-            process=pid if alone else f"{pid} on device {owner.device}",
+            process=str(pid_of(owner.process)),
+            device=None if alone else str(owner.device),
             devices=_devices(owner, told),
             memberships=tuple(sorted(members.get(owner.process, ()), key=lambda m: (m.communicator, m.rank))),
         )
