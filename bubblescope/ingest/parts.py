@@ -13,6 +13,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest.blocks import natural
 from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.launchers import UNTOLD, AmbiguousError, Calls, Gpus, launchers, named
+from bubblescope.ingest.namesakes import namesakes
 from bubblescope.ingest.owners import FEW, MOST, Owner, owners, too_many
 from bubblescope.ingest.shares import Hosted, shared_out
 from bubblescope.model.columns import Bools, Ints
@@ -92,6 +93,8 @@ class _File:
 
     def whole(self) -> Parts:
         """The file as one rank, of the process that launched its kernels, or the only one."""
+        if namesakes(self.hosted.launches, self.kernels):
+            raise self._refused("processes of the same id launched them, with the same numbers")
         known = np.unique(self.launcher).tolist() or range(len(self.pids))
         process = self.pids[known[0]] if len(known) == 1 else None
         return Parts([Part(hosted=self.hosted, kernels=self.kernels, process=process)])
