@@ -90,17 +90,17 @@ def _turns(cycles: Sequence[Sequence[RankTimeline]]) -> list[list[int]]:
 
 
 def _shifts(cycles: Sequence[Sequence[RankTimeline]], turns: Sequence[Sequence[int]]) -> dict[int, int]:
-    """What is added to the numbers of the steps of each cycle, so that all lie behind those of the cycle before."""
-    low: dict[int, int] = {}
-    high: dict[int, int] = {}
-    for found, at in zip(cycles, turns, strict=True):
-        for timeline, turn in zip(found, at, strict=True):
-            low[turn] = min(low.get(turn, int(timeline.steps.number.min())), int(timeline.steps.number.min()))
-            high[turn] = max(high.get(turn, 0), int(timeline.steps.number.max()))
-    shifts, last = {}, -1
-    for turn in sorted(low):
-        shifts[turn] = max(0, last + 1 - low[turn])
-        last = high[turn] + shifts[turn]
+    """What is added to the numbers of the steps of each cycle, so that none comes again on the rank that had it."""
+    shifts: dict[int, int] = {}
+    for turn in sorted({turn for at in turns for turn in at}):
+        again = [0]
+        for found, at in zip(cycles, turns, strict=True):
+            numbers = {one: set(timeline.steps.number.tolist()) for one, timeline in zip(at, found, strict=True)}
+            before = {number + shifts[one] for one, told in numbers.items() if one < turn for number in told}
+            here = numbers.get(turn, set())
+            if here & before:
+                again.append(max(before) + 1 - min(here))
+        shifts[turn] = max(again)
     return shifts
 
 
