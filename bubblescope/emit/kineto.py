@@ -51,9 +51,8 @@ def _events(job: Job, rank: int, cycle: int) -> list[dict[str, Any]]:
     """Names of processes and threads, the steps, and the marks that close a file."""
     tape = play(job, rank)
     begin, end = ([START_NS, *tape.borders][cycle], [*tape.borders, simulate(job)[-1].end][cycle])
-    rest = 0 if cycle == job.cycles - 1 else job.rest_ns  # behind a border the clock of the next recording counts
-    opening = tape.stamp(tape.clock(begin) - 500_000)
-    closing = tape.stamp(tape.clock(end) - rest + 500_000)
+    opening = tape.stamp(tape.clock(begin - 500_000, cycle))
+    closing = tape.stamp(tape.clock(end + 500_000, cycle))
     marks: list[dict[str, Any]] = [
         {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", "pid": "Traces"},
         {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": closing},

@@ -115,9 +115,12 @@ class Tape:
             if (kept is None or event["cat"] in kept) and bisect_right(begins, start) == cycle
         ]
 
-    def clock(self, ns: int) -> int:
-        """What this rank's clock shows at a true moment, to which rests between recordings are added."""
-        ns += self.job.rest_ns * self.cycle(ns)
+    def clock(self, ns: int, cycle: int | None = None) -> int:
+        """What this rank's clock shows at a true moment, of the recording that holds it if no other is named.
+
+        Before each recording but the first there is a rest, of which the simulation knows nothing.
+        """
+        ns += self.job.rest_ns * (self.cycle(ns) if cycle is None else cycle)
         return ORIGIN_NS + ns + self.skew + round(self.drift * ns / 1e6)
 
     def cycle(self, ns: int) -> int:
@@ -126,7 +129,8 @@ class Tape:
 
     def row(self, cat: str, name: str, where: Where, span: Span) -> Args:
         """Append a complete event to the host's rows, or to the GPU's, and hand back its arguments."""
-        start, stop = self.clock(span[0]), self.clock(span[1])
+        cycle = self.cycle(span[0])
+        start, stop = self.clock(span[0], cycle), self.clock(span[1], cycle)
         args: Args = {}
         if self.job.era == "epoch-int":
             took: Any = stop // 1000 - start // 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bubblescope.model.columns import Times
+from bubblescope.model.columns import distinct
 from bubblescope.model.trace import Kernels, Launches
 
 __all__ = ["namesakes"]
@@ -19,28 +19,21 @@ _MOST = 0.5
 def namesakes(launches: Launches, kernels: Kernels) -> bool:
     """Whether the kernels and launches of one process on one device are those of several.
 
-    Then most numbers come twice, of launches as of kernels, and both times at the same time. A profiler that records
-    again and again counts on, or else one recording is over when the next begins. What stands in a file twice has the
-    same times.
+    Then most numbers come several times, of kernels as of launches, and each time at the same time. A profiler that
+    records again and again counts on, or else one recording is over when the next begins; kernels of a graph share one
+    launch; and what stands in a file twice has the same times.
     """
     known = np.flatnonzero(kernels.correlation >= 0)
-    looked = kernels.correlation[known[np.linspace(0, len(known) - 1, min(_LOOKED_AT, len(known))).astype(np.int64)]]
+    places = np.linspace(0, len(known) - 1, min(_LOOKED_AT, len(known))).astype(np.int64)
+    looked = distinct(kernels.correlation[known[places]])
     if not len(looked) or np.isin(kernels.correlation, looked).sum() < (1 + _MOST) * len(looked):
         return False
-    ran, called = _turns(kernels.correlation, kernels.start), _turns(launches.correlation, launches.start)
-    twice = np.intersect1d(ran[0], called[0])
-    pairs = np.isin(ran[0], twice)
-    if pairs.sum() * 2 < _MOST * len(known):
+    order = known[np.lexsort((kernels.start[known], kernels.correlation[known]))]
+    numbers, first, count = np.unique(kernels.correlation[order], return_index=True, return_counts=True)
+    calls = np.sort(launches.correlation)
+    called = np.searchsorted(calls, numbers, "right") - np.searchsorted(calls, numbers, "left")
+    again = (count > 1) & (called >= count)
+    if count[again].sum() < _MOST * len(known):
         return False
-    first, second = ran[1][pairs], ran[2][pairs]
-    return bool(np.mean(first > second.min()) > _MOST and np.mean(first != second) > _MOST)
-
-
-def _turns(numbers: Times, moments: Times) -> tuple[Times, Times, Times]:
-    """The numbers that come exactly twice, and when for the first and for the second time."""
-    order = np.lexsort((moments, numbers))
-    order = order[numbers[order] >= 0]
-    ordered, at = numbers[order], moments[order]
-    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else np.empty(0, np.int64)
-    first = first[np.diff(np.append(first, len(ordered))) == 2]
-    return ordered[first], at[first], at[first + 1]
+    one, other = (kernels.start[order[first[again] + turn]] for turn in (0, 1))
+    return bool(np.mean(one > other.min()) > _MOST and np.mean(one != other) > _MOST)
