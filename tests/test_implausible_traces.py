@@ -139,7 +139,7 @@ def test_a_spoilt_first_step(emitted):
 @pytest.mark.parametrize("job", JOBS)
 @pytest.mark.parametrize("shift", [0, 20 * SECOND, 2 * HOUR])
 def test_a_trace_joined_to_itself(emitted, job, shift):
-    """Changes nothing: copies count once, and of steps that come again, at another time, the first."""
+    """Changes nothing: copies count once, and steps that come again, at another time, are later ones of one rank."""
 
     def change(events):
         copies = [copy.deepcopy(event) for event in events if event.get("ph") == "X"]
@@ -148,7 +148,7 @@ def test_a_trace_joined_to_itself(emitted, job, shift):
         events += copies
 
     before, after = spoilt(emitted, job, change)
-    (found,) = findings(after, "repeated-steps" if shift else "doubled-events")
+    (found,) = findings(after, "incomplete-steps" if shift else "doubled-events")
     trace = read(emitted[job][1])
     kept = sum(
         int((rows.end > rows.start).sum()) for rows in (trace.ops, trace.kernels, trace.launches, trace.annotations)

@@ -126,7 +126,7 @@ def host_bound(context: Context) -> Iterator[Proposal]:
         return
     ranks = context.report.ranks
     idle = max(ranks, key=lambda rank: rank.host_ns / max(rank.window_ns, 1))
-    unseen = "" if any(call.group == "pp" for call in context.report.communication) else (
+    unseen = "" if any((c.group, c.op) == ("pp", "send_recv") for c in context.report.communication) else (
         " No message was recorded, so transfers are in it too."
     )  # fmt: skip
     yield proposal(

@@ -72,15 +72,16 @@ def assemble(found: Study, options: Options) -> report.Report:
 def _inputs(job: Job) -> tuple[report.Input, ...]:
     return tuple(
         report.Input(
-            path=t.source.path,
-            format=t.source.format,
-            bytes=t.source.bytes,
-            events=t.source.events,
+            path=source.path,
+            format=source.format,
+            bytes=source.bytes,
+            events=source.events,
             rank=rank,
             rank_source=t.identity.rank_source or "order",
             device=t.identity.devices[0].name if t.identity.devices and t.on_gpu else None,
         )
         for rank, t in job.timelines.items()
+        for source in (t.source, *t.later)
     )
 
 

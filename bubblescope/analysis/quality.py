@@ -17,11 +17,11 @@ from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import StepUse
 from bubblescope.analysis.study import Study
 from bubblescope.model import writing as words
-from bubblescope.model.groups import serves
+from bubblescope.model.groups import PEER_COPY, serves
 from bubblescope.model.job import Job
 from bubblescope.model.quality import Quality, Verdict
 from bubblescope.model.recorders import recorder
-from bubblescope.model.timeline import Messages, Work
+from bubblescope.model.timeline import Messages, RankTimeline, Work
 from bubblescope.model.trace import Finding
 
 __all__ = ["judge", "missing_ranks"]
@@ -159,7 +159,15 @@ def _some(ranks: Sequence[int]) -> str:
 
 
 def _ambiguous(job: Job) -> Finding | None:
-    """Without a pipeline found: kernels that may be its messages, or an all-to-all."""
+    """Without a pipeline found: kernels that may be its messages, or an all-to-all; copies that may be its messages."""
+    copies = {rank: count for rank, t in job.timelines.items() if (count := _peer_copies(t))}
+    if copies and len(job.timelines) > 1:
+        remedy = recorder(job.timelines[min(copies)].source).name_stages
+        message = (
+            f"{sum(copies.values())} copies from one GPU to another, which do not say to which, and nothing tells the "
+            f"stage of any rank: this may be a pipeline after all; {remedy}"
+        )
+        return Finding("unlabelled", "warning", message)
     counts = {rank: int(np.sum(t.messages.direction == Messages.EITHER)) for rank, t in job.timelines.items()}
     ranks = [rank for rank, count in counts.items() if count]
     if not ranks:
@@ -169,6 +177,12 @@ def _ambiguous(job: Job) -> Finding | None:
         f"pipeline stages: this may be a pipeline after all. {_remedy(job, ranks[0])}"
     )
     return Finding("unlabelled", "warning", message)
+
+
+def _peer_copies(timeline: RankTimeline) -> int:
+    """How many copies to another GPU of its process a rank made."""
+    is_copy = np.array([call.op == PEER_COPY and call.purpose == "pp" for call in timeline.calls], bool)
+    return int(np.sum(is_copy[timeline.collectives.call])) if len(is_copy) else 0
 
 
 def _unexplained(views: Mapping[int, RankView], uses: Sequence[StepUse]) -> Finding | None:

@@ -28,7 +28,7 @@ def step_times(found: Study) -> dict[int, int]:
 
 def until_next(view: RankView, number: int) -> int | None:
     """Nanoseconds from a rank's start of a step to its start of the next one; None where that was not recorded."""
-    if view.timeline.restarts or not {number, number + 1} <= view.steps.keys():
+    if view.timeline.restarts or number + 1 in view.timeline.resumed or not {number, number + 1} <= view.steps.keys():
         return None
     return view.steps[number + 1].start - view.steps[number].start
 

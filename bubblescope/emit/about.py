@@ -35,7 +35,9 @@ def about(job: Job, tapes: list[Tape], origin: int, strings: Strings) -> dict[st
             for device in sorted({tape.device for tape in tapes})
         ],
         "TARGET_INFO_CUDA_DEVICE": [{"gpuId": t.device, "cudaId": t.device, "pid": t.pid} for t in tapes],
-        "PROCESSES": [{"globalPid": global_id(t.pid), "pid": t.pid, "name": "python3"} for t in tapes],
+        "PROCESSES": [
+            {"globalPid": global_id(pid), "pid": pid, "name": "python3"} for pid in dict.fromkeys(t.pid for t in tapes)
+        ],
         "ThreadNames": [
             {"nameId": strings.ident(name), "priority": 20, "globalTid": global_id(tape.pid, tid)}
             for tape in tapes

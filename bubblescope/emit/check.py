@@ -21,7 +21,7 @@ MOST_DRIFT_PPM = 100_000
 LONGEST_NS = 10**15
 MOST_KERNELS = 20_000_000  # more than an hour's work
 
-AT_LEAST_1 = ("p", "m", "v", "slices", "d", "t", "steps", "kernels", "ranks_a_host")
+AT_LEAST_1 = ("p", "m", "v", "slices", "d", "t", "steps", "kernels", "ranks_a_host", "cycles")
 AT_LEAST_0 = (
     "variant",
     "forward_ns",
@@ -35,9 +35,21 @@ AT_LEAST_0 = (
     "optimizer_ns",
     "kernel_gap_ns",
     "run_ahead_ns",
+    "rest_ns",
     "jitter",
 )
-CHOICES = ("labels", "p2p_args", "backend", "era", "metadata", "pg_desc", "host", "kernel_names", "payloads")
+CHOICES = (
+    "labels",
+    "p2p_args",
+    "backend",
+    "era",
+    "metadata",
+    "pg_desc",
+    "host",
+    "kernel_names",
+    "payloads",
+    "one_file",
+)
 
 
 def check(job: Job) -> None:
@@ -172,9 +184,26 @@ def _wishes(job: Job) -> Iterator[str]:
         yield "on a CPU the host is all that is recorded, and nothing is computed again"
     if job.backend == "cpu" and "nsys" in job.recorders:
         yield "nsys records GPUs: on a CPU the recorder is kineto"
+    yield from _files(job)
     plain = job.v == job.slices == 1 and job.kinds <= {Kind.F, Kind.B} and not _both_ways(job)
     if job.labels == "torch" and not plain:
         yield "Forward i labels name neither chunk nor slice, and neither I nor W"
+
+
+def _files(job: Job) -> Iterator[str]:
+    """What stands in which file."""
+    if job.steps % job.cycles:
+        yield f"cycles must divide the steps, found {job.cycles} for {job.steps}"
+    if "nsys" in job.recorders and (job.one_file != "no" or job.cycles > 1):
+        yield "nsys puts ranks in one file by one_file_a_host, and records one cycle"
+    if job.one_process and (job.backend == "cpu" or job.t * job.d > 1 or job.fused or job.one_gpu_visible):
+        yield "one process drives GPUs of one pipeline, all of which it sees, and its copies are not fused"
+    if job.one_process and (
+        len({job.host_of(rank) for rank in range(job.world)}) > 1 or any(job.skew_ns) or job.missing
+    ):
+        yield "one process runs on one host, has one clock, and is recorded as a whole"
+    if job.one_process and not (job.one_file != "no" or job.one_file_a_host):
+        yield "one process leaves one file: one_file or one_file_a_host"
 
 
 def _both_ways(job: Job) -> bool:

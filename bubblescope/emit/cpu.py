@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bubblescope.emit.job import Job
-from bubblescope.emit.names import LAYER, block_label, layer_label, message_label, step_label
+from bubblescope.emit.names import LAYER, block_label, layer_label, message_label, step_label, step_mark
 from bubblescope.emit.pieces import Piece, cut
 from bubblescope.emit.run import Ran, Run, Span, Step, Transfer
 from bubblescope.emit.tape import Node, Tape
@@ -25,7 +25,7 @@ class CpuRank:
     def step(self, step: Step) -> None:
         """Write one step: its annotation, the pipeline, and what follows."""
         run, tape = step.runs[self.place.dp], self.tape
-        tape.mark(f"ProfilerStep#{self.job.first_step + step.number}", step.start, step.end)
+        tape.mark(step_mark(self.job, step.number), step.start, step.end)
         if step.optimizer is not None:
             tape.mark("Optimizer.zero_grad#AdamW.zero_grad", step.start + 5_000, step.start + 20_000)
         self.nodes.clear()

@@ -14,11 +14,12 @@ from bubblescope.emit.names import (
     layer_label,
     message_label,
     step_label,
+    step_mark,
 )
 from bubblescope.emit.pieces import Piece, cut
 from bubblescope.emit.run import Done, Ran, Run, Span, Step, Transfer
 from bubblescope.emit.simulate import START_NS, TICK_NS, shortest
-from bubblescope.emit.tape import COMPUTE_STREAM, Args, Launch, Node, Tape
+from bubblescope.emit.tape import COMPUTE_STREAM, COPY_STREAM, Args, Launch, Node, Tape
 from bubblescope.model.actions import Action, Kind
 
 __all__ = ["CudaRank"]
@@ -56,8 +57,9 @@ class CudaRank:
 
     def step(self, step: Step) -> None:
         """Write one step: its annotation, the pipeline, and what follows."""
-        run, name = step.runs[self.place.dp], f"ProfilerStep#{self.job.first_step + step.number}"
-        outer = self.tape.mark(name, step.start, step.end)
+        run, name = step.runs[self.place.dp], step_mark(self.job, step.number)
+        marks = not (self.job.one_process and self.rank)  # a process has one profiler, in its first thread
+        outer = self.tape.mark(name, step.start, step.end) if marks else None
         self.at = step.start + self.unit
         if step.optimizer is not None:
             self._spend("Optimizer.zero_grad#AdamW.zero_grad", 2)
@@ -72,11 +74,12 @@ class CudaRank:
                 self.tape.mark(step_label(ran.parts[0].action), opened, self.at)
                 self.at += self.unit
         self._after(step)
-        self.tape.project(name, (lane[0].start, lane[-1].end), outer, COMPUTE_STREAM)
+        if outer is not None:
+            self.tape.project(name, (lane[0].start, lane[-1].end), outer, COMPUTE_STREAM)
 
     def _join(self) -> None:
         """Make the communicators, before the first step; no group of one rank has any."""
-        groups = [group for group in self.groups.values() if len(group.ranks) > 1]
+        groups = [] if self.job.one_process else [g for g in self.groups.values() if len(g.ranks) > 1]
         for behind, group in enumerate(groups, start=-len(groups)):
             begin = START_NS + behind * JOIN_NS
             sizes = (len(group.ranks), group.ranks.index(self.rank), self.tape.device)
@@ -92,7 +95,9 @@ class CudaRank:
         self.at = max(self.at, moment - self.lead)
 
     def _receives(self, run: Run, lane: list[Ran], k: int) -> None:
-        """Post what is due before the k-th block; a fused receive went with its send."""
+        """Post what is due before the k-th block; a fused receive went with its send, and a copy has none."""
+        if self.job.one_process:
+            return
         ahead = self.job.recv_ahead
         blocks = lane[: ahead + 1] if k == 0 else lane[k + ahead : k + ahead + 1]
         actions = [action for ran in blocks if not ran.fused for action in ran.actions]
@@ -122,6 +127,14 @@ class CudaRank:
         on_kernel = extra if self.job.p2p_args == "kernel" else None
         self.tape.kernel(P2P_KERNEL, span, launch, stream=stream, extra=on_kernel)
         self.tape.project(name, span, note, stream)
+        self.at += 5 * unit
+
+    def _copy(self, transfer: Transfer) -> None:
+        """Move a block's output to another GPU of the process."""
+        unit, at = self.unit, self.at
+        owner = self.tape.op("aten::to", at, at + 4 * unit)
+        span = self._shown((transfer.begin, transfer.end), COPY_STREAM)
+        self.tape.copy(span, Launch(at + unit, at + 2 * unit, owner))
         self.at += 5 * unit
 
     def _told(self, transfer: Transfer, span: Span, *, sends: bool) -> None:
@@ -258,7 +271,9 @@ class CudaRank:
                 continue
             self.tape.op("aten::detach", self.at, self.at + self.unit // 2, number=self.tape.number)
             self.at += self.unit
-            if follower is not None and follower.fused:
+            if self.job.one_process:
+                self._copy(transfer)
+            elif follower is not None and follower.fused:
                 self._batch(transfer, run.transfers[follower.parts[0].action])
             else:
                 self._labelled(message_label("SEND", part.action), transfer, sends=True)

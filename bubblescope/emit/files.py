@@ -8,12 +8,14 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from bubblescope import atomic
 from bubblescope.emit.job import Job
 from bubblescope.emit.kineto import content
+from bubblescope.emit.merge import merged
 from bubblescope.emit.nsys import export
 from bubblescope.emit.record import record
 from bubblescope.emit.simulate import simulate
@@ -59,10 +61,19 @@ def _makers(job: Job, folder: Path) -> dict[Path, Callable[[], bytes]]:
     """What makes the content of every trace."""
     exported: dict[Path, list[int]] = {}
     makers: dict[Path, Callable[[], bytes]] = {}
-    for rank in (rank for rank in range(job.world) if rank not in job.missing):
+    suffix = ".json.gz" if job.compress else ".json"
+    recorded = [rank for rank in range(job.world) if rank not in job.missing]
+    if job.one_file != "no":
+        for cycle in range(job.cycles):
+            name = _name(job, _part("trace", cycle), f"all{cycle or ''}", "job", suffix)
+            makers[folder / name] = partial(_traces, job, recorded, name, cycle)
+        return makers
+    for rank in recorded:
         if job.recorders[rank] == "kineto":
-            name = _name(job, "trace", str(rank), f"rank{rank}", ".json.gz" if job.compress else ".json")
-            makers[folder / name] = partial(_trace, job, rank, name)
+            for cycle in range(job.cycles):
+                key = f"{rank}/{cycle}" if cycle else str(rank)
+                name = _name(job, _part("trace", cycle), key, f"rank{rank}", suffix)
+                makers[folder / name] = partial(_trace, job, rank, name, cycle)
         else:
             whose = f"node{job.host_of(rank)}" if job.one_file_a_host else f"rank{rank}"
             path = folder / _name(job, "report", whose, whose, ".sqlite")
@@ -78,8 +89,20 @@ def _name(job: Job, what: str, key: str, whose: str, suffix: str) -> str:
     return f"{whose}_{what}{suffix}"
 
 
-def _trace(job: Job, rank: int, name: str) -> bytes:
-    data = orjson.dumps(content(job, rank, name.removesuffix(".gz")))
+def _part(what: str, cycle: int) -> str:
+    return f"{what}_cycle{cycle}" if cycle else what
+
+
+def _trace(job: Job, rank: int, name: str, cycle: int) -> bytes:
+    return _written(job, content(job, rank, name.removesuffix(".gz"), cycle))
+
+
+def _traces(job: Job, ranks: list[int], name: str, cycle: int) -> bytes:
+    return _written(job, merged(job, [content(job, rank, name.removesuffix(".gz"), cycle) for rank in ranks]))
+
+
+def _written(job: Job, document: dict[str, Any]) -> bytes:
+    data = orjson.dumps(document)
     return _gzip(data) if job.compress else data
 
 

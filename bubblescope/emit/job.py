@@ -20,6 +20,7 @@ __all__ = [
     "KernelNames",
     "Labels",
     "Metadata",
+    "OneFile",
     "P2PArgs",
     "Payloads",
     "Place",
@@ -36,6 +37,7 @@ Descriptions = Literal["megatron", "mesh", "undefined"]
 Host = Literal["all", "launches", "none"]
 KernelNames = Literal["torch", "split", "blind"]
 Recorder = Literal["kineto", "nsys"]
+OneFile = Literal["no", "behind", "shifted", "sorted"]
 Payloads = Literal["json", "blobs", "none"]
 
 CPU_GAP_NS = 20_000  # on CPU one thread computes and posts messages: it needs a gap between actions
@@ -133,6 +135,14 @@ class Job:
         payloads: how an export holds what NCCL's ranges tell (communicators, sizes, peers): as JSON, as bytes, or not,
             as is usual. With `p2p_args` none there is nothing to hold, as of an NCCL older than 2.16.
         one_file_a_host: all ranks of a host that nsys records are processes of one export, rather than one each.
+        one_file: all ranks that Kineto records in one list of events, with the metadata of the last: one behind the
+            other as they are, with ids of processes shifted by one offset a rank, or so and sorted by time.
+        one_gpu_visible: each process sees its own GPU only, and calls it 0.
+        one_process: the ranks are GPUs of one process, which drives each by threads of its own and moves activations
+            by copies; what records it writes one file.
+        cycles: recordings of which each holds as many of the steps, in files of their own.
+        rest_ns: how much time lies between them.
+        count_anew: each of them numbers its steps from `first_step` on.
     """
 
     schedule: str = "1f1b"
@@ -195,6 +205,12 @@ class Job:
     recorder: Recorder | tuple[Recorder, ...] = "kineto"
     payloads: Payloads = "none"
     one_file_a_host: bool = False
+    one_file: OneFile = "no"
+    one_gpu_visible: bool = False
+    one_process: bool = False
+    cycles: int = 1
+    rest_ns: int = 5_000_000_000
+    count_anew: bool = False
 
     def __post_init__(self) -> None:
         """Keep lists as tuples, take the sizes of explicit orders, and refuse jobs that no framework could run."""

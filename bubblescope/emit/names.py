@@ -20,6 +20,7 @@ __all__ = [
     "layer_label",
     "message_label",
     "step_label",
+    "step_mark",
 ]
 
 P2P_KERNEL = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
@@ -112,3 +113,8 @@ def message_label(verb: str, action: Action) -> str:
 def step_label(action: Action) -> str:
     """The range that GPipe opens around an action and its messages."""
     return f"{'Forward' if action.kind == Kind.F else 'Backward'} {action.microbatch}"
+
+
+def step_mark(job: Job, number: int) -> str:
+    """The mark of the profiler around the step of that number."""
+    return f"ProfilerStep#{job.first_step + (number % (job.steps // job.cycles) if job.count_anew else number)}"

@@ -19,7 +19,13 @@ from bubblescope.emit.tape import Args, Tape
 __all__ = ["export"]
 
 LEAD_NS, LATER_NS = 3_000_000_000, 11_000_000  # from a session's start to the first step; and how much more a rank
-API = {"cudaLaunchKernel": "cudaLaunchKernel_v7000", "cudaLaunchKernelExC": "cudaLaunchKernelExC_v11060"}
+COPY_KIND = 10  # from one GPU to another
+COPY_BYTES = 8_388_608
+API = {
+    "cudaMemcpyPeerAsync": "cudaMemcpyPeerAsync_v4000",
+    "cudaLaunchKernel": "cudaLaunchKernel_v7000",
+    "cudaLaunchKernelExC": "cudaLaunchKernelExC_v11060",
+}
 LAUNCHED = {
     "contextId": 1,
     "greenContextId": 0,
@@ -52,6 +58,7 @@ def export(job: Job, ranks: Sequence[int]) -> bytes:
     strings, session = Strings(), _Session(job, tapes, origin)
     tables = about(job, tapes, origin, strings)
     tables["CUPTI_ACTIVITY_KIND_KERNEL"] = session.kernels(strings)
+    tables["CUPTI_ACTIVITY_KIND_MEMCPY"] = session.copies()
     if job.host != "none":
         tables["CUPTI_ACTIVITY_KIND_RUNTIME"] = session.launches(strings)
     if job.host == "all":
@@ -95,6 +102,14 @@ class _Session:
             where = {"deviceId": args["device"], "streamId": args["stream"], "globalPid": global_id(seen.tape.pid)}
             ident = {"correlationId": args["correlation"], "gridId": args["correlation"]}
             yield {"start": seen.start, "end": seen.end} | where | ident | names | LAUNCHED
+
+    def copies(self) -> Iterator[Row]:
+        """One row a copy between GPUs."""
+        for seen in self._shuffled("gpu_memcpy"):
+            args = seen.event["args"]
+            where = {"deviceId": args["device"], "streamId": args["stream"], "globalPid": global_id(seen.tape.pid)}
+            what = {"correlationId": args["correlation"], "copyKind": COPY_KIND, "bytes": COPY_BYTES}
+            yield {"start": seen.start, "end": seen.end, "contextId": 1} | where | what
 
     def launches(self, strings: Strings) -> Iterator[Row]:
         """One row a launch; its correlation id is unique in its process alone."""

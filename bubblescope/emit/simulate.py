@@ -13,7 +13,7 @@ from bubblescope.emit.run import Done, Ran, Run, Step, Transfer
 from bubblescope.errors import UsageError
 from bubblescope.model.actions import Action, Kind
 
-__all__ = ["START_NS", "TICK_NS", "shortest", "simulate"]
+__all__ = ["START_NS", "TICK_NS", "cycle_borders", "shortest", "simulate"]
 
 START_NS = 5_000_000  # of the first step, on the job's true clock
 LEAD_NS = 250_000  # between a step's start and the first receive: the host needs it
@@ -45,6 +45,11 @@ def simulate(job: Job) -> tuple[Step, ...]:
         steps.append(step)
         start = step.end
     return tuple(steps)
+
+
+def cycle_borders(job: Job) -> tuple[int, ...]:
+    """The starts of the steps with which a recording begins, but for the first."""
+    return tuple(step.start for step in simulate(job)[job.steps // job.cycles :: job.steps // job.cycles])
 
 
 @lru_cache(maxsize=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,14 +10,24 @@ import orjson
 
 from bubblescope.emit.job import Job
 from bubblescope.emit.run import Span
+from bubblescope.emit.simulate import cycle_borders
 
 __all__ = ["BASE_NS", "COMPUTE_STREAM", "Args", "Call", "Launch", "Node", "Tape"]
 
 BASE_NS = 1_790_857_026_000_000_000
 ORIGIN_NS = BASE_NS + 5_112_000_000_000_000
 COMPUTE_STREAM = 7
-GPU_ROWS = frozenset({"kernel", "gpu_user_annotation"})
-RECORDED = {"all": None, "launches": frozenset({"cuda_runtime", "kernel", "ac2g"}), "none": frozenset({"kernel"})}
+COPY_STREAM = 23
+COPY = "Memcpy PtoP (Device -> Device)"
+GPU_ROWS = frozenset({"kernel", "gpu_memcpy", "gpu_user_annotation"})
+RECORDED = {
+    "all": None,
+    "launches": frozenset({"cuda_runtime", "kernel", "gpu_memcpy", "ac2g"}),
+    "none": frozenset({"kernel", "gpu_memcpy"}),
+}
+MOST_OF_A_RANK = 10_000_000
+"""Numbers that a GPU may use of those of its process."""
+
 STATIC = {"queued": 0, "registers per thread": 96, "shared memory": 49152, "blocks per SM": 1.0, "warps per SM": 8.0}
 GRID = {"grid": [132, 1, 1], "block": [256, 1, 1], "est. achieved occupancy %": 12}
 
@@ -76,9 +87,11 @@ class Tape:
 
     def __init__(self, job: Job, rank: int) -> None:
         self.job, self.rank = job, rank
-        self.pid = 7000 + 13 * rank
-        self.main, self.engine = self.pid, self.pid + (5 if job.backend == "cuda" else 0)
-        self.device = rank % job.ranks_a_host
+        self.pid = 7000 if job.one_process else 7000 + 13 * rank
+        self.main = 7000 + 13 * rank
+        self.engine = self.main + (5 if job.backend == "cuda" else 0)
+        self.device = 0 if job.one_gpu_visible else rank % job.ranks_a_host
+        self.borders = cycle_borders(job)
         self.skew = job.skew_ns[rank] if rank < len(job.skew_ns) else 0
         self.drift = job.drift_ppm[rank] if rank < len(job.drift_ppm) else 0.0
         self.stamp = _stamp(job)
@@ -86,22 +99,38 @@ class Tape:
         self.host: list[Row] = []
         self.gpu: list[Row] = []
         self.calls: list[Call] = []
-        self.ids, self.correlation, self.flows = 0, 1000, 0
+        before = rank * MOST_OF_A_RANK if job.one_process else 0
+        self.ids, self.correlation, self.flows = before, 1000 + before, before
         self.number = 1
 
-    def events(self) -> list[Args]:
-        """Host rows, then GPU rows, each by start, outer before inner."""
+    def events(self, cycle: int = 0) -> list[Args]:
+        """Host rows, then GPU rows of a recording, each by start, outer before inner."""
         kept = RECORDED[self.job.host]
+        begins = [self.clock(border) for border in self.borders]
         rows = (sorted(rows, key=lambda row: row[:2]) for rows in (self.host, self.gpu))
-        return [event for part in rows for *_, event in part if kept is None or event["cat"] in kept]
+        return [
+            event
+            for part in rows
+            for start, _, event in part
+            if (kept is None or event["cat"] in kept) and bisect_right(begins, start) == cycle
+        ]
 
-    def clock(self, ns: int) -> int:
-        """What this rank's clock shows at a true moment."""
+    def clock(self, ns: int, cycle: int | None = None) -> int:
+        """What this rank's clock shows at a true moment, of the recording that holds it if no other is named.
+
+        Before each recording but the first there is a rest, of which the simulation knows nothing.
+        """
+        ns += self.job.rest_ns * (self.cycle(ns) if cycle is None else cycle)
         return ORIGIN_NS + ns + self.skew + round(self.drift * ns / 1e6)
+
+    def cycle(self, ns: int) -> int:
+        """Which recording holds a moment of the simulation."""
+        return bisect_right(self.borders, ns)
 
     def row(self, cat: str, name: str, where: Where, span: Span) -> Args:
         """Append a complete event to the host's rows, or to the GPU's, and hand back its arguments."""
-        start, stop = self.clock(span[0]), self.clock(span[1])
+        cycle = self.cycle(span[0])
+        start, stop = self.clock(span[0], cycle), self.clock(span[1], cycle)
         args: Args = {}
         if self.job.era == "epoch-int":
             took: Any = stop // 1000 - start // 1000
@@ -154,6 +183,18 @@ class Tape:
         args |= {"External id": external, "device": self.device, "context": 1, "stream": stream}
         args |= {"correlation": self.correlation} | STATIC | GRID | (extra or {})
         self.flow("f", "ac2g", self.correlation, (self.device, stream), span[0])
+
+    def copy(self, span: Span, launch: Launch) -> None:
+        """Append a copy to another GPU of the process, its launch, and the arrow between them."""
+        self.correlation += 1
+        thread, ident = (self.pid, self.main), {"correlation": self.correlation}
+        external = {"External id": launch.owner["External id"]}
+        args = self.row("cuda_runtime", "cudaMemcpyPeerAsync", thread, (launch.begin, launch.end))
+        args |= external | {"cbid": 48} | ident
+        self.flow("s", "ac2g", self.correlation, thread, launch.begin)
+        args = self.row("gpu_memcpy", COPY, (self.device, COPY_STREAM), span)
+        args |= external | {"device": self.device, "context": 1, "stream": COPY_STREAM} | ident | {"bytes": 8_388_608}
+        self.flow("f", "ac2g", self.correlation, (self.device, COPY_STREAM), span[0])
 
     def call(self, name: str, span: Span, *values: int, tid: int | None = None) -> None:
         """Append a call of NCCL, by the main thread if no other is named."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,33 @@ from bubblescope.ingest.blocks import Blocks, natural, on_time_base, real_launch
 from bubblescope.ingest.categories import Kind
 from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.described import described
-from bubblescope.ingest.metadata import Members, identify
+from bubblescope.ingest.metadata import Members, identities
+from bubblescope.ingest.parts import Part, parted
 from bubblescope.ingest.plausible import plausible
 from bubblescope.ingest.ranges import Ranges
+from bubblescope.ingest.sessions import recordings
+from bubblescope.ingest.shares import Hosted
 from bubblescope.ingest.tables import Rows
-from bubblescope.model.trace import Annotations, Finding, RankTrace, Source, Thread
+from bubblescope.model.trace import Annotations, Finding, Identity, RankTrace, Severity, Source, Thread
 
 __all__ = ["assemble"]
 
 
-def assemble(path: Path, size: int, collected: Collector, told: Members, damage: Sequence[Finding] = ()) -> RankTrace:
-    """The trace, with what is to be said of its `damage`; raises InputError if it holds nothing that can be used."""
+def assemble(
+    path: Path, size: int, collected: Collector, told: Members, damage: Sequence[Finding] = ()
+) -> list[RankTrace]:
+    """The traces of the ranks, one for each recording of a rank; the first has what is to be said of the file.
+
+    Args:
+        path: the file.
+        size: its bytes.
+        collected: its events.
+        told: the other members of its document.
+        damage: what is to be said of its text.
+
+    Raises:
+        InputError: the file holds nothing that can be used, or several ranks that nothing tells apart.
+    """
     kineto = told.marks or collected.kineto
     unpaired = _close_ranges(collected)
     blocks = _blocks(collected, kineto=kineto)
@@ -32,28 +48,39 @@ def assemble(path: Path, size: int, collected: Collector, told: Members, damage:
         raise _nothing(path, collected)
 
     blocks, absolute, lost = on_time_base(blocks, told.base)
+    ops, annotations, launches, kernels, frames = blocks
+    parts = parted(path, Hosted(ops, annotations, launches, frames), kernels, collected)  # type: ignore[arg-type]
+    del blocks, ops, annotations, launches, kernels, frames
+    who, odd = identities(path, told, parts)
+    findings = [*damage, *odd, *_findings(path, {"unpaired-events": unpaired, "other-processes": parts.strays})]
+    traces = []
+    for part, identity in zip(parts.ranks, who, strict=True):
+        source = Source(str(path), "kineto" if kineto else "chrome", size, collected.events)
+        trace = _trace(part, collected, source, identity, absolute=absolute)
+        named, strange = described(trace.identity, (trace.names[n] for n in np.unique(trace.annotations.name)), path)
+        trace = replace(trace, identity=named, findings=(*findings, *strange))
+        traces += recordings(plausible(trace, collected.unplaced + lost))
+        findings, lost, collected.unplaced = [], 0, 0  # what concerns the file is said once
+    return traces
+
+
+def _trace(part: Part, collected: Collector, source: Source, identity: Identity, *, absolute: bool) -> RankTrace:
+    """The events of a rank with tables of what they refer to."""
+    hosted = part.hosted
+    blocks: Blocks = [hosted.ops, hosted.annotations, hosted.launches, part.kernels, hosted.frames]
     blocks, names = renumber(blocks, "name", list(collected.names), str)
     blocks, threads = renumber(blocks, "thread", list(collected.threads.texts), natural)
     blocks, _ = renumber(blocks, "lane", list(collected.lanes.texts), natural)
     blocks, comms = renumber(blocks, "comm", list(collected.comms.table), repr)
-    identity, findings = identify(path, told)
-    identity, odd = described(identity, (names[number] for number in np.unique(blocks[1].name)), path)
-    trace = RankTrace(
-        source=Source(str(path), "kineto" if kineto else "chrome", size, collected.events),
-        identity=replace(identity, clock=identity.host if absolute else None),
+    return RankTrace(
+        source=source,
+        identity=replace(identity, clock=identity.clock if absolute else None),
         absolute=absolute,
         names=tuple(names),
         threads=tuple(Thread(*key, tuple(collected.thread_names.get(key, ()))) for key in threads),
         comms=tuple(comms),
-        findings=(
-            *damage,
-            *findings,
-            *odd,
-            *_findings(path, unpaired),
-        ),
         **dict(zip(("ops", "annotations", "launches", "kernels", "frames"), blocks, strict=True)),  # type: ignore[arg-type]
     )
-    return plausible(trace, collected.unplaced + lost)
 
 
 def _blocks(collected: Collector, *, kineto: bool) -> Blocks:
@@ -92,6 +119,19 @@ def _nothing(path: Path, collected: Collector) -> InputError:
     )
 
 
-def _findings(path: Path, unpaired: int) -> list[Finding]:
-    told = (("unpaired-events", unpaired, "events begin or end a range without its other half and were left out"),)
-    return [Finding(code, "warning", f"{count} {text}", str(path)) for code, count, text in told if count]
+_WORDS: Mapping[str, tuple[Severity, str]] = {
+    "unpaired-events": (
+        "warning", "{count} events begin or end a range without its other half and were left out",
+    ),
+    "other-processes": (
+        "info", "{count} events of other processes or devices are left out: they are too few for a rank",
+    ),
+}  # fmt: skip
+
+
+def _findings(path: Path, counts: Mapping[str, int]) -> list[Finding]:
+    return [
+        Finding(code, _WORDS[code][0], _WORDS[code][1].format(count=count), str(path))
+        for code, count in counts.items()
+        if count
+    ]

@@ -70,6 +70,6 @@ def renumber(blocks: Blocks, column: str, table: Sequence[K], rank: Callable[[K]
     return renumbered, [table[number] for number in kept]
 
 
-def natural(pair: tuple[str, str]) -> list[tuple[int, str]]:
-    """A key that orders pairs of ids by their value where they are numbers."""
-    return [(int(text), text) if text.isdecimal() and len(text) < 30 else (-1, text) for text in pair]
+def natural(ids: Sequence[str]) -> list[tuple[int, str]]:
+    """A key that orders tuples of ids by their value where they are numbers."""
+    return [(int(text), text) if text.isdecimal() and len(text) < 30 else (-1, text) for text in ids]

@@ -36,7 +36,7 @@ def read(path: str | Path, *, progress: Progress | None = None, window: int = WI
 def read_all(
     path: str | Path, *, progress: Progress | None = None, window: int = WINDOW, split: Split | None = None
 ) -> list[RankTrace]:
-    """The events of each rank of a file: of one, unless traces were written behind each other.
+    """The events of each rank of a file: of one, unless traces were merged or written behind each other.
 
     Args:
         path: A trace, as JSON or gzip of it, told by content.
@@ -52,13 +52,14 @@ def read_all(
     parts = split and split.each(_read_piece, progress)
     if parts:
         with collector_paused():
-            return [_assembled(path, parts)]
+            return _assembled(path, parts)
     with Stream(path, progress) as stream, collector_paused():
         ranks = _ranks(Buffer(stream, window))
         damage = stream.repairs.findings(path)
         return [
-            assemble(path, stream.bytes, rank.collector, rank.joined(path), () if number else damage)
+            trace
             for number, rank in enumerate(ranks)
+            for trace in assemble(path, stream.bytes, rank.collector, rank.joined(path), () if number else damage)
         ]
 
 
@@ -87,8 +88,8 @@ def _read_piece(piece: Piece, progress: Progress | None) -> Collected | None:
     return (rank.collector, told) if one and cut_in_events and not mended and not rank.exact else None
 
 
-def _assembled(path: Path, parts: Sequence[Collected]) -> RankTrace:
-    """The trace of a file, all pieces together."""
+def _assembled(path: Path, parts: Sequence[Collected]) -> list[RankTrace]:
+    """The traces of a file, all pieces together."""
     (collector, told), *others = parts
     for other, more in others:
         collector.absorb(other)

@@ -11,7 +11,7 @@ import numpy as np
 from bubblescope.ingest.categories import Kind, Kinds
 from bubblescope.ingest.events import Arguments, Event, Window
 from bubblescope.ingest.ranges import Halves
-from bubblescope.ingest.tables import LONGEST, Comms, Names, Pairs, Rows
+from bubblescope.ingest.tables import LONGEST, Comms, Names, Pairs, Rows, Triples
 from bubblescope.ingest.times import INVALID, from_decimals, from_numbers
 from bubblescope.model.columns import Times
 from bubblescope.model.frames import find
@@ -26,6 +26,7 @@ Columns = dict[str, Any]
 _NO_ARGUMENTS = Arguments()
 _MOST_FRAMES = 100_000  # names remembered: a program has fewer functions, and a damaged file does not fill the memory
 _WHOLE = (Kind.DROP, Kind.FRAME)  # of these no halves are kept
+_OF_PROCESSES = frozenset({"process_name", "process_labels"})
 _KINETO = (Kind.OP, Kind.ANNOTATION, Kind.LAUNCH, Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
 
@@ -48,9 +49,10 @@ class Collector:
     def __init__(self) -> None:
         self.names = Names()
         self.threads = Pairs()
-        self.lanes = Pairs()
+        self.lanes = Triples()  # the process that the event names, the device, the stream
         self.comms = Comms()
         self.thread_names: dict[tuple[str, str], dict[str, None]] = {}
+        self.process_names: dict[str, dict[str, None]] = {}
         self.ops = Rows(Ops)
         self.annotations = Rows(Annotations)
         self.others = Rows(Annotations)
@@ -88,7 +90,7 @@ class Collector:
             self._add(add, block, start[rows], end[rows])
         self._add_halves(halves, half_times)
         for event in names:
-            self._name_thread(event)
+            self._name(event)
 
     def absorb(self, other: Collector) -> None:
         """Take over what was collected of the text that follows."""
@@ -102,6 +104,8 @@ class Collector:
             getattr(self, block).absorb(getattr(other, block), places)
         for thread, names in other.thread_names.items():
             self.thread_names.setdefault(thread, {}).update(names)
+        for process, names in other.process_names.items():
+            self.process_names.setdefault(process, {}).update(names)
         self.events += other.events
         self.unplaced += other.unplaced
         self.kineto = self.kineto or other.kineto
@@ -200,15 +204,22 @@ class Collector:
         return self.threads.numbers([event.pid for event in block], [event.tid for event in block])
 
     def _lanes(self, block: list[Event], args: list[Arguments]) -> Any:
-        devices = [event.pid if arg.device is None else arg.device for event, arg in zip(block, args, strict=True)]
+        pids = [event.pid for event in block]
+        devices = [pid if arg.device is None else arg.device for pid, arg in zip(pids, args, strict=True)]
         streams = [event.tid if arg.stream is None else arg.stream for event, arg in zip(block, args, strict=True)]
-        return self.lanes.numbers(devices, streams)
+        return self.lanes.numbers(pids, devices, streams)
 
-    def _name_thread(self, event: Event) -> None:
-        name = event.args.name if event.args else None
-        if event.name == "thread_name" and isinstance(name, str):
-            thread = str(event.pid)[:LONGEST], str(event.tid)[:LONGEST]
-            self.thread_names.setdefault(thread, {})[name[:LONGEST].strip()] = None
+    def _name(self, event: Event) -> None:
+        """Note what a row of metadata calls a thread or a process."""
+        args = event.args or _NO_ARGUMENTS
+        text = args.labels if event.name == "process_labels" else args.name
+        if not isinstance(text, str):
+            return
+        pid, text = str(event.pid)[:LONGEST], text[:LONGEST].strip()
+        if event.name == "thread_name":
+            self.thread_names.setdefault((pid, str(event.tid)[:LONGEST]), {})[text] = None
+        elif event.name in _OF_PROCESSES:
+            self.process_names.setdefault(pid, {})[text] = None
 
 
 def _times(block: list[Event], micros: Micros) -> tuple[Times, Times]:

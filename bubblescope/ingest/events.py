@@ -47,6 +47,7 @@ class Arguments(Struct, gc=False):
     dtype: str = ""
     seq: Int64 = field(name="Seq", default=-1)
     name: Any = None
+    labels: Any = None
 
 
 class Event(Struct, gc=False):
@@ -270,7 +271,7 @@ _COERCIONS: dict[str, Any] = {
     **dict.fromkeys(("collective", "group", "description", "dtype"), _text),
     "forward_thread": _integer(32),
     "ranks": _ranks,
-    "name": lambda value, _: value,
+    **dict.fromkeys(("name", "labels"), lambda value, _: value),
 }
 _FIELDS = [
     (info.encode_name, info.name, _COERCIONS[info.name], info.default) for info in msgspec.structs.fields(Arguments)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from bubblescope.ingest.owners import devices_of
+from bubblescope.ingest.parts import Parts
 from bubblescope.ingest.tables import LONGEST, MOST_RANKS, parse_ranks, plausible_ranks, whole
 from bubblescope.model.trace import Device, Finding, Identity, ProcessGroup
 
-__all__ = ["KINETO_KEYS", "Members", "filename_rank", "identify", "named"]
+__all__ = ["KINETO_KEYS", "Members", "filename_rank", "identify", "identities", "named"]
 
 KINETO_KEYS = frozenset({"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "baseTimeNanoseconds"})
 
@@ -78,6 +80,13 @@ def _decoded(text: bytes) -> Any:
 
 def identify(path: Path, members: Members) -> tuple[Identity, list[Finding]]:
     """The identity, and findings where it cannot be or where the name of the file contradicts it."""
+    identity, odd = _of_metadata(path, members)
+    identity, more = named(path, identity)
+    return identity, [*odd, *more]
+
+
+def _of_metadata(path: Path, members: Members) -> tuple[Identity, list[Finding]]:
+    """What the members of a document tell, and findings where that cannot be."""
     told = members.distributed if isinstance(members.distributed, dict) else {}
     odd = [_implausible(path, key, told[key]) for key in ("rank", "world_size") if not _is_rank(told.get(key))]
     rank = whole(told.get("rank"), MOST_RANKS)
@@ -90,8 +99,43 @@ def identify(path: Path, members: Members) -> tuple[Identity, list[Finding]]:
         devices=tuple(_devices(members.devices)),
         groups=tuple(_groups(told.get("pg_config"))),
     )
-    identity, more = named(path, identity)
-    return identity, [*odd, *more]
+    return identity, odd
+
+
+def identities(path: Path, members: Members, parts: Parts) -> tuple[list[Identity], list[Finding]]:
+    """Who each of the ranks of a file is, and findings where what it tells cannot be.
+
+    The metadata of a file are those of one rank. Where it holds several, they tell none of them, and the rank is what
+    names in the file say; the number of ranks stands if it is no less than the file holds. Devices of one process share
+    its clock and its host; of several processes nothing tells whether they ran on one.
+    """
+    if len(parts.ranks) == 1:
+        identity, odd = identify(path, members)
+        return [replace(identity, clock=identity.host, process=parts.ranks[0].process)], odd
+    told, odd = _of_metadata(path, members)
+    one = parts.processes == 1
+    world = told.world_size if (told.world_size or 0) >= len(parts.ranks) else None
+    shared = replace(
+        told, rank=None, rank_source=None, world_size=world, groups=(), host=told.host if one else None,
+        clock=str(path) if one else None,
+    )  # fmt: skip
+    return [
+        replace(
+            shared,
+            rank=part.rank,
+            rank_source=None if part.rank is None else "metadata",
+            process=part.process,
+            device=None if part.alone else part.device,
+            devices=_device(part.device, told.devices),
+        )
+        for part in parts.ranks
+    ], odd
+
+
+def _device(number: str | None, devices: Sequence[Device]) -> tuple[Device, ...]:
+    """The device of a rank, as the metadata name it."""
+    place = whole(number)
+    return () if place is None else devices_of(place, place, {device.id: device.name for device in devices})
 
 
 def named(path: Path, identity: Identity) -> tuple[Identity, list[Finding]]:

@@ -21,6 +21,7 @@ __all__ = [
     "Pairs",
     "Rows",
     "Table",
+    "Triples",
     "parse_ranks",
     "plausible_ranks",
     "whole",
@@ -78,6 +79,26 @@ class Pairs:
             for one, other in dict.fromkeys(zip(first, second, strict=True)):
                 known.setdefault(one, {})[other] = self.texts[str(one)[:LONGEST], str(other)[:LONGEST]]
             return self.numbers(first, second)
+        return np.fromiter(numbers, np.int32, len(numbers))
+
+
+class Triples:
+    """Numbers triples of ids, as `Pairs` does pairs."""
+
+    def __init__(self) -> None:
+        self.texts: Table[tuple[str, str, str]] = Table()
+        self._known: dict[Any, dict[Any, dict[Any, int]]] = {}
+
+    def numbers(self, first: Sequence[Any], second: Sequence[Any], third: Sequence[Any]) -> Ints:
+        """The number of each triple."""
+        known = self._known
+        try:
+            numbers = [known[one][two][three] for one, two, three in zip(first, second, third, strict=True)]
+        except KeyError:
+            for one, two, three in dict.fromkeys(zip(first, second, third, strict=True)):
+                texts = (str(one)[:LONGEST], str(two)[:LONGEST], str(three)[:LONGEST])
+                known.setdefault(one, {}).setdefault(two, {})[three] = self.texts[texts]
+            return self.numbers(first, second, third)
         return np.fromiter(numbers, np.int32, len(numbers))
 
 

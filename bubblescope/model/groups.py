@@ -12,12 +12,15 @@ import numpy as np
 from bubblescope.model.columns import Bools, Ints
 from bubblescope.model.trace import CommArgs
 
-__all__ = ["IN_STAGE", "Purpose", "purpose", "serves", "serving"]
+__all__ = ["IN_STAGE", "PEER_COPY", "Purpose", "purpose", "serves", "serving"]
 
 Purpose = Literal["pp", "tp", "dp", "cp", "ep"]
 
 IN_STAGE: frozenset[Purpose] = frozenset({"tp", "cp", "ep"})
 """What a stage's own computation cannot do without; pp and dp go between stages and replicas."""
+
+PEER_COPY = "peer_copy"
+"""What a copy from one GPU of a process to another counts as: it names no group, and neither end of it."""
 
 # First match wins. Megatron-LM: megatron/core/parallel_state.py; DeviceMesh: torch/distributed/device_mesh.py.
 # Groups that span two purposes (MODEL_PARALLEL_GROUP, TENSOR_AND_DATA_...) or none (default_pg) match nothing.

@@ -142,6 +142,9 @@ class RankTimeline:
 
     Where `restarts` is true, the file counts the times of each step from that step's own start: the steps were laid one
     after the other, and moments of different steps cannot be compared.
+
+    `resumed` are the steps with which the profiler went on after a pause, and `later` other files that hold such
+    recordings: what lies between such a step and the one before is part of neither.
     """
 
     rank: int
@@ -159,6 +162,8 @@ class RankTimeline:
     optimizer: Spans = field(default_factory=Spans.empty)
     reconstruction: Reconstruction | None = None
     restarts: bool = False
+    resumed: tuple[int, ...] = ()
+    later: tuple[Source, ...] = ()
     kernels: int = 0
     launched: int = 0
     doubts: Doubts = field(default_factory=Doubts)

@@ -102,6 +102,8 @@ class Identity:
     """Who recorded the trace, as far as the file tells.
 
     `clock` names the clock that the times count by: ranks that name the same one share it; None is one of its own.
+    `process` names the process on its host; None where the file does not tell. `device` is the device of the rank where
+    its process drives several.
     """
 
     rank: int | None = None
@@ -110,6 +112,8 @@ class Identity:
     backend: str | None = None
     host: str | None = None
     clock: str | None = None
+    process: str | None = None
+    device: str | None = None
     devices: tuple[Device, ...] = ()
     groups: tuple[ProcessGroup, ...] = ()
     coordinates: tuple[Coordinate, ...] = ()

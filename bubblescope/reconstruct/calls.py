@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bubblescope.model.columns import Bools, Ints, Times
-from bubblescope.model.groups import Purpose, purpose, serving
+from bubblescope.model.groups import PEER_COPY, Purpose, purpose, serving
 from bubblescope.model.trace import CommArgs, Identity, RankTrace
 from bubblescope.reconstruct.posts import posts
 from bubblescope.reconstruct.ranges import owners
@@ -50,6 +50,7 @@ _HOST_CALL = (
     r"nccl:(\w+)|c10d::(\w+)|_c10d_functional::(\w+)|gloo:(\w+)"
     r"|nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|AlltoAll|Gather|Scatter|Send|Recv)$"
 )
+_PEER_COPY = "Memcpy PtoP"  # as the PyTorch Profiler calls a copy from one GPU to another
 _KERNEL = r"(?i)(?:void )?(?:nccl|rccl)(?:Symk?)?(?:Dev)?(?:Kernel)?_?([a-z]+?)(?:Ring|Tree|CollNet|Kernel|_|\(|<|$)"
 
 
@@ -155,6 +156,8 @@ def _told(trace: RankTrace, units: Units) -> list[CommArgs]:
             # A gloo call is a range of its own and says what it is; a kernel's name says less than the call around it.
             names = (by_name[name], by_name[host]) if is_range[name] else (by_name[host], by_name[name])
             args = replace(args, op=next(filter(None, names), "unknown"))
+            if args.op == PEER_COPY and trace.identity.device is not None:
+                args = replace(args, purpose="pp")  # GPUs of one process have nothing else to hand each other
         result.append(args)
     return result
 
@@ -184,6 +187,8 @@ def _halves(args: CommArgs, posted: Sequence[CommArgs]) -> Sequence[CommArgs]:
 
 
 def _op_of_name(name: str) -> str:
+    if name.startswith(_PEER_COPY):
+        return PEER_COPY
     match = re.match(_HOST_CALL, name) or re.match(_KERNEL, name)
     word = next((g for g in match.groups() if g), "") if match else ""
     return "" if word.lower() in {"", "generic", "coalesced", "kernel"} else normal_op(word)

@@ -24,7 +24,7 @@ NO_HOST = -(2**63)
 # Kernels that move data between GPUs, whichever library they come from.
 _COMMUNICATION_KERNEL = (
     r"(?i)^(void )?(nccl|rccl|msccl|hccl|hcom_|(\w+::)?cross_device_reduce"
-    r"|.*deep_ep|.*\bep::(inter|intra)node|.*nvshmem)"
+    r"|.*deep_ep|.*\bep::(inter|intra)node|.*nvshmem|memcpy ptop)"
 )
 _COMMUNICATION_OP = r"(c10d|_c10d_functional|_dtensor)::|record_param_comms$"
 _GLOO_CALL = r"gloo:"

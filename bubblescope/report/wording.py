@@ -75,7 +75,7 @@ def cause_words(cause: str) -> str:
 
 def messages_seen(report: Report) -> bool:
     """Whether any message between stages was recorded; if not, gaps of the host hold the transfers too."""
-    return any(call.group == "pp" for call in report.communication)
+    return any((call.group, call.op) == ("pp", "send_recv") for call in report.communication)
 
 
 def milliseconds(column: Sequence[float | None]) -> list[str]:

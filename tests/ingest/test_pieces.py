@@ -102,7 +102,7 @@ def alike(one, other):
 
 def document(events, **more):
     """A trace that holds at least one thing that can be used."""
-    kernel = SHAPES[0] | {"name": "gemm", "pid": 0, "tid": 7, "ts": 100}
+    kernel = SHAPES[0] | {"name": "gemm", "pid": 1, "tid": 7, "ts": 100}
     return {"schemaVersion": 1, "traceEvents": [*events, kernel], "traceName": "x"} | more
 
 

@@ -3,51 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import replace
 
 from bubblescope.ingest.nsys.schema import pid_of
 from bubblescope.ingest.nsys.session import NODES, RANKS, Session
 from bubblescope.ingest.nsys.work import Work
-from bubblescope.model.columns import Bools, distinct
+from bubblescope.ingest.owners import Owner, devices_of
+from bubblescope.ingest.owners import owners as of_kernels
+from bubblescope.model.columns import Bools
 from bubblescope.model.trace import Device, Identity, Kernels, Membership
 
-__all__ = ["MOST", "Owner", "held", "identities", "owners"]
-
-FEW = 0.01
-"""Share of the kernels of the busiest rank below which a process, or a device of a process, is no rank itself.
-
-Data loaders and stray contexts run a few kernels; the lightest stage of a pipeline runs far more.
-"""
-
-MOST = 1024
-"""Ranks that one file may hold. Nsight Systems records a host, which has a few dozen GPUs at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """A process on a device of its own counting: a rank."""
-
-    process: int
-    device: int
+__all__ = ["held", "identities", "owners"]
 
 
 def owners(work: Work) -> tuple[Owner, ...]:
     """The ranks of a file, in the order of their devices, then of their processes."""
     ran = work.kernels.rows.kind == Kernels.KERNEL
-    process, device = work.kernels.process[ran], work.device[ran]
-    processes, devices = distinct(process), distinct(device)
-    place = np.searchsorted(devices, device) * len(processes) + np.searchsorted(processes, process)
-    places, count = np.unique(place, return_counts=True)
-    number, owner = np.divmod(places[count >= FEW * count.max(initial=0)], max(len(processes), 1))
-    return tuple(map(Owner, processes[owner].tolist(), devices[number].tolist()))
+    return of_kernels(work.kernels.process[ran], work.device[ran])
 
 
 def held(work: Work, owner: Owner) -> Bools:
     """Which rows of the work a rank ran."""
-    rows: Bools = (work.kernels.process == owner.process) & (work.device == owner.device)
-    return rows
+    return owner.ran(work.kernels.process, work.device)
 
 
 def identities(
@@ -65,15 +42,17 @@ def identities(
     node = None if single else next((told.environment[name] for name in NODES if name in told.environment), None)
     result = []
     for owner in found:
+        alone = sum(other.process == owner.process for other in found) == 1
         identity = Identity(
             world_size=world,
             host=told.host,
             clock=path,
+            process=str(pid_of(owner.process)),
+            device=None if alone else str(owner.device),
             devices=_devices(owner, told),
             memberships=tuple(sorted(members.get(owner.process, ()), key=lambda m: (m.communicator, m.rank))),
         )
         number = told.mpi.get(owner.process)
-        alone = sum(other.process == owner.process for other in found) == 1
         if number is not None and alone:
             identity = replace(identity, rank=number, rank_source="metadata")
         elif rank is not None:
@@ -95,6 +74,4 @@ def _of_one(told: Session) -> tuple[int | None, int | None]:
 
 def _devices(owner: Owner, told: Session) -> tuple[Device, ...]:
     gpu = told.gpu_of.get((pid_of(owner.process), owner.device), owner.device)
-    models = set(told.gpus.values())
-    name = told.gpus.get(gpu) or (models.pop() if len(models) == 1 else None)
-    return () if name is None else (Device(owner.device, name),)
+    return devices_of(owner.device, gpu, told.gpus)

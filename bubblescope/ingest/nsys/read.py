@@ -17,16 +17,19 @@ from bubblescope.ingest.nsys.database import Database
 from bubblescope.ingest.nsys.findings import of_file, of_rank
 from bubblescope.ingest.nsys.nvtx import Ranges, ranges
 from bubblescope.ingest.nsys.owned import Owned
-from bubblescope.ingest.nsys.ranks import MOST, Owner, held, identities, owners
+from bubblescope.ingest.nsys.ranks import held, identities, owners
 from bubblescope.ingest.nsys.schema import GRAPHS, KERNELS, pid_of, tid_of
 from bubblescope.ingest.nsys.session import Session, session
 from bubblescope.ingest.nsys.strings import Strings
 from bubblescope.ingest.nsys.work import Work, launches, work
+from bubblescope.ingest.owners import MOST, Owner, too_many
 from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.plausible import plausible
+from bubblescope.ingest.shares import Hosted, shared_out
 from bubblescope.ingest.stream import Progress
 from bubblescope.ingest.tables import Table
-from bubblescope.model.trace import Finding, Identity, Launches, RankTrace, Source, Thread
+from bubblescope.model.columns import Times
+from bubblescope.model.trace import Annotations, Finding, Identity, Launches, RankTrace, Source, Thread
 
 __all__ = ["read"]
 
@@ -67,11 +70,12 @@ def read(path: str | Path, *, progress: Progress | None = None) -> Iterator[Rank
     if not found:
         raise _nothing(recording.path)
     if len(found) > MOST:
-        raise _too_many(recording.path, len(found))
+        raise too_many(recording.path, len(found), f"Export the report again: {export_again(recording.path)}")
     told, unplaced = _of_file(recording, found), recording.work.implausible
     known = identities(found, recording.session, recording.ranges.members, str(path))
+    hosts = _Hosts(recording, found)
     for owner, identity in zip(found, known, strict=True):
-        trace = _trace(recording, owner, identity, unplaced)
+        trace = _trace(recording, owner, hosts.of(owner), identity, unplaced)
         trace = _named(trace, recording.path, alone=len(found) == 1)
         yield replace(trace, findings=(*told, *trace.findings))
         told, unplaced = [], 0  # what concerns the file is said once
@@ -105,33 +109,59 @@ def _nothing(path: Path) -> InputError:
     )
 
 
-def _too_many(path: Path, count: int) -> InputError:
-    return InputError(
-        f"{path}: expected the ranks of one host, found kernels of {count} processes and devices, more than {MOST}",
-        hint=f"Export the report again: {export_again(path)}",
-    )
-
-
 def _of_file(recording: _Recording, found: Sequence[Owner]) -> list[Finding]:
     ran = recording.work
     others = len(ran.device) - sum(int(held(ran, owner).sum()) for owner in found)
     return of_file(recording.path, ran, recording.ranges, recording.session, others)
 
 
-def _trace(recording: _Recording, owner: Owner, identity: Identity, unplaced: int) -> RankTrace:
+class _Hosts:
+    """What the processes of a file did on their hosts, for which of their devices; of the process asked for last."""
+
+    def __init__(self, recording: _Recording, found: Sequence[Owner]) -> None:
+        self.recording = recording
+        self.devices = {owner.process: [o.device for o in found if o.process == owner.process] for owner in found}
+        self.known: dict[int, dict[int, Hosted]] = {}
+        self.threads: dict[int, Times] = {}
+
+    def of(self, owner: Owner) -> tuple[Hosted, Times]:
+        """What the process of a rank did for it, and the threads that the numbers of the events mean."""
+        if owner.process not in self.known:
+            self._share_out(owner.process)
+        return self.known[owner.process].pop(owner.device), self.threads[owner.process]
+
+    def _share_out(self, process: int) -> None:
+        marked, ran, devices = self.recording.ranges, self.recording.work, self.devices[process]
+        calls, ops, annotations = (
+            self.recording.launches.of(process),
+            marked.ops.of(process),
+            marked.annotations.of(process),
+        )
+        threads = np.unique(np.concatenate([rows.thread for rows in (ops, annotations, calls)]))
+        mine = np.flatnonzero(ran.kernels.process == process)
+        kernels = ran.kernels.rows.take(mine)
+        called = real_launches(calls.threaded(threads), kernels, self.recording.names)
+        hosted = Hosted(ops.threaded(threads), annotations.threaded(threads), called, Annotations.empty())
+        shares = [hosted]
+        if len(devices) > 1:
+            shares = shared_out(hosted, self.recording.names, kernels, ran.device[mine], devices)
+        self.known[process] = dict(zip(devices, shares, strict=True))
+        self.threads[process] = threads
+
+
+def _trace(
+    recording: _Recording, owner: Owner, host: tuple[Hosted, Times], identity: Identity, unplaced: int
+) -> RankTrace:
     """The trace of one of the ranks; `unplaced` rows of the file have no usable time."""
     kernels = recording.work.kernels.rows.take(held(recording.work, owner))
-    marked, calls = recording.ranges, recording.launches.of(owner.process)
-    ops, annotations = marked.ops.of(owner.process), marked.annotations.of(owner.process)
-    threads = np.unique(np.concatenate([rows.thread for rows in (ops, annotations, calls)]))
-    called = real_launches(calls.threaded(threads), kernels, recording.names)
-    blocks: Blocks = [ops.threaded(threads), annotations.threaded(threads), called, kernels]
+    hosted, threads = host
+    blocks: Blocks = [hosted.ops, hosted.annotations, hosted.launches, kernels]
     blocks, absolute, lost = on_time_base(blocks, recording.base)
     ids = [(str(pid_of(thread)), str(tid_of(thread))) for thread in threads.tolist()]
     blocks, names = renumber(blocks, "name", recording.names, str)
     blocks, ids = renumber(blocks, "thread", ids, natural)
     blocks, _ = renumber(blocks, "lane", recording.work.lanes, natural)
-    blocks, comms = renumber(blocks, "comm", marked.comms, repr)
+    blocks, comms = renumber(blocks, "comm", recording.ranges.comms, repr)
     trace = RankTrace(
         source=Source(str(recording.path), "nsys", recording.bytes, sum(map(len, blocks))),
         identity=identity,
@@ -139,7 +169,7 @@ def _trace(recording: _Recording, owner: Owner, identity: Identity, unplaced: in
         names=tuple(names),
         threads=tuple(Thread(*pair) for pair in ids),
         comms=tuple(comms),
-        findings=tuple(of_rank(recording.path, kernels, called)),
+        findings=tuple(of_rank(recording.path, kernels, hosted.launches)),
         **dict(zip(("ops", "annotations", "launches", "kernels"), blocks, strict=True)),  # type: ignore[arg-type]
     )
     return plausible(trace, unplaced + lost)

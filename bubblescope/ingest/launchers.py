@@ -1,0 +1,246 @@
+"""Which process of the host launched the kernels of each GPU, where a file holds several processes.
+
+A kernel names its GPU, and its launch by a number. In a file that was merged of several ranks these numbers collide, so
+that a kernel may have a launch in each of them. The process is the one that can have launched nearly all kernels of the
+GPU. Where several can, what tells is, in this order: names that say the rank; ids of processes that were moved by one
+offset a rank, so that host and GPU of a rank are neighbours among all ids; and a file in which one rank stands behind
+the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from bubblescope.model.columns import Bools, Ints, Times
+from bubblescope.model.trace import Kernels, Launches
+
+__all__ = ["UNTOLD", "AmbiguousError", "Calls", "Gpus", "launchers", "named"]
+
+UNTOLD = -1
+"""The process of a kernel of which nothing tells who launched it."""
+
+_NEARLY = 0.9
+"""Share of those kernels of a GPU that have any launch, for which a process must have one."""
+
+_FEW = 0.01
+"""Share of the kernels of a GPU that may be left untold, where several processes used it."""
+
+_SLACK = 1_000_000
+"""ns. Profilers match the clocks of host and GPU to some microseconds (`queues.py`)."""
+
+_LOOKED_AT = 4_000_000
+"""Kernels times processes that are looked at: as many of a GPU's kernels as that allows, evenly spread."""
+
+_FEWEST = 20
+
+Shares = npt.NDArray[np.float64]
+Stretch = tuple[int, int, int]
+
+
+class AmbiguousError(Exception):
+    """Nothing tells which process launched the kernels of some GPU."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """The launches of a file in its order, with the process of each as a number of `pids`.
+
+    `ranks` are those that names of the processes say; None where they say none.
+    """
+
+    rows: Launches
+    process: Ints
+    pids: Sequence[str]
+    ranks: Sequence[int | None]
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        """Rows with a number by process, then number; and where those of each process begin."""
+        rows = np.flatnonzero(self.rows.correlation >= 0)
+        rows = rows[np.lexsort((self.rows.correlation[rows], self.process[rows]))]
+        return rows, np.searchsorted(self.process[rows], np.arange(len(self.pids) + 1))
+
+    def of(self, process: int) -> Ints:
+        """Places of the launches of a process in the file, in the order of their numbers."""
+        rows, begins = self._order
+        return rows[begins[process] : begins[process + 1]]
+
+    def numbers(self, process: int) -> Times:
+        """The numbers of these launches."""
+        return self.rows.correlation[self.of(process)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gpus:
+    """The GPUs of a file: rows of the kernels of each, the process that these name, and the rank that its names say."""
+
+    rows: Sequence[Ints]
+    pids: Sequence[str]
+    ranks: Sequence[int | None]
+
+
+def launchers(kernels: Kernels, gpus: Gpus, calls: Calls) -> Ints:
+    """The process that launched each kernel, as a number of `calls.pids`, or UNTOLD.
+
+    Raises:
+        AmbiguousError: several processes may have launched the same kernels.
+    """
+    result = np.full(len(kernels), UNTOLD)
+    known = (kernels.correlation >= 0) & np.isin(kernels.correlation, calls.rows.correlation)
+    started = np.isin(calls.rows.correlation, kernels.correlation[known])
+    asking = np.unique(calls.process[started]).tolist()
+    launched = [number for number, rows in enumerate(gpus.rows) if known[rows].any()]
+    if len(asking) == 1:
+        for number in launched:
+            result[gpus.rows[number]] = asking[0]
+        return result
+    fitting = _fitting(kernels, gpus, calls, asking, known) if asking else {}
+    told, turns = named(gpus, calls, asking), _by_turns(gpus, fitting, calls)
+    for number in launched:
+        rows, fits = gpus.rows[number], fitting[number]
+        if fits:
+            result[rows] = _one_of(fits, (told.get(number), turns.get(number)))
+        else:
+            result[rows] = _row_by_row(kernels.correlation[rows], calls, asking)
+    return result
+
+
+def _one_of(fits: Sequence[int], said: Sequence[int | None]) -> int:
+    """The process that can have launched all kernels of a GPU, or of several the one that something says."""
+    believed = fits if len(fits) == 1 else [who for who in said if who in fits]
+    if not believed:
+        raise AmbiguousError(f"the launches of {len(fits)} processes have the numbers of the same kernels")
+    return int(believed[0])  # type: ignore[arg-type]
+
+
+def _fitting(kernels: Kernels, gpus: Gpus, calls: Calls, asking: Sequence[int], known: Bools) -> dict[int, list[int]]:
+    """The processes that can have launched nearly all those kernels of each GPU that have a launch.
+
+    None can have launched a kernel before it began, nor more kernels of one number than it has launches, where those
+    of all processes are as many as the kernels.
+    """
+    most = max(_FEWEST, _LOOKED_AT // (len(asking) * len(gpus.rows)))
+    samples = [rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(np.int64)] for rows in gpus.rows]
+    looked = np.concatenate(samples)
+    wanted = kernels.correlation[looked]
+    crowd = np.concatenate(
+        [
+            _count(np.sort(kernels.correlation[rows]), wanted_here)
+            for rows, wanted_here in zip(
+                gpus.rows, np.split(wanted, np.cumsum([len(s) for s in samples])[:-1]), strict=True
+            )
+        ]
+    )
+    counts = [_count(calls.numbers(who), wanted) for who in asking]
+    shared = crowd == np.sum(counts, axis=0)
+    edges = np.cumsum([0, *map(len, samples)])
+    all_of = _sums(known[looked], edges)
+    shares = []
+    for who, count in zip(asking, counts, strict=True):
+        numbers = calls.numbers(who)
+        at = calls.of(who)[np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)]
+        early = calls.rows.start[at] <= kernels.start[looked] + _SLACK
+        can = known[looked] & (count > 0) & early & ~(shared & (crowd > count))
+        shares.append(_sums(can, edges) / np.maximum(all_of, 1))
+    return {
+        number: [who for who, share in zip(asking, shares, strict=True) if share[number] >= _NEARLY]
+        for number in range(len(gpus.rows))
+    }
+
+
+def _count(ordered: Times, wanted: Times) -> Ints:
+    """How often each number stands in an ordered column."""
+    count: Ints = np.searchsorted(ordered, wanted, "right") - np.searchsorted(ordered, wanted, "left")
+    return count
+
+
+def _sums(hit: Bools, edges: Ints) -> Shares:
+    total = np.append(0, np.cumsum(hit))
+    sums: Shares = (total[edges[1:]] - total[edges[:-1]]).astype(np.float64)
+    return sums
+
+
+def named(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int]:
+    """The process of each GPU, as names and ids say; empty where they say nothing."""
+    return _by_names(gpus, calls, asking) or _by_ids(gpus, calls, asking)
+
+
+def _by_names(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int]:
+    """The process of each GPU whose names say the same rank, where those of no two processes do."""
+    said = {calls.ranks[who]: who for who in asking}
+    if len(said) < len(asking):
+        return {}
+    return {n: said[rank] for n, rank in enumerate(gpus.ranks) if rank is not None and rank in said}
+
+
+def _by_ids(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int]:
+    """The process of each GPU, where the ids of both take turns."""
+    texts = [
+        *((text, False, number) for number, text in enumerate(gpus.pids)),
+        *((calls.pids[who], True, who) for who in asking),
+    ]
+    if len(asking) < 2 or not all(text.isdecimal() and len(text) < 30 for text, *_ in texts):
+        return {}
+    ids = sorted((int(text), of_host, number) for text, of_host, number in texts)
+    of_host = [kind for _, kind, _ in ids]
+    if of_host[0] == of_host[-1] or any(one and other for one, other in pairwise(of_host)):
+        return {}
+    result, owner = {}, UNTOLD
+    for _, kind, number in ids if of_host[0] else reversed(ids):  # the process stands before its GPUs, or behind them
+        if kind:
+            owner = number
+        else:
+            result[number] = owner
+    return result
+
+
+def _by_turns(gpus: Gpus, fitting: Mapping[int, Sequence[int]], calls: Calls) -> Mapping[int, int]:
+    """The process of each GPU, where the file has one rank behind the other."""
+    hosts = _stretches({who: calls.of(who) for fits in fitting.values() for who in fits})
+    ran = _stretches({number: gpus.rows[number] for number, fits in fitting.items() if fits})
+    if hosts is None or ran is None or len(hosts) != len(ran):
+        return {}
+    return {number: who for (*_, number), (*_, who) in zip(ran, hosts, strict=True)}
+
+
+def _stretches(rows_of: Mapping[int, Ints]) -> list[Stretch] | None:
+    """Where the rows of each begin and end, in order; None where they overlap."""
+    found = sorted((int(rows.min()), int(rows.max()), number) for number, rows in rows_of.items())
+    return found if all(one[1] < other[0] for one, other in pairwise(found)) else None
+
+
+def _row_by_row(wanted: Times, calls: Calls, asking: Sequence[int]) -> Ints:
+    """The process of each kernel of a GPU that several used: by its number, or else by its place in the file."""
+    result, count = np.full(len(wanted), UNTOLD), np.zeros(len(wanted), np.int64)
+    for who in asking:
+        has = np.isin(wanted, calls.numbers(who))
+        result[has] = who
+        count += has
+    result[count != 1] = UNTOLD
+    hosts = _stretches({who: calls.of(who) for who in asking})
+    borders = None if hosts is None else _borders(wanted, len(hosts))
+    if hosts is not None and borders is not None:
+        turn = np.searchsorted(borders, np.arange(len(wanted)), "right")
+        result = np.where(count > 1, np.array([who for *_, who in hosts])[turn], result)
+    if np.sum((result == UNTOLD) & (count > 0)) > _FEW * len(wanted):
+        raise AmbiguousError("several processes used one GPU, and their launches have the same numbers")
+    return result
+
+
+def _borders(wanted: Times, parts: int) -> Ints | None:
+    """Where the parts of a file begin but the first, if numbers come once in each; None where the parts mix."""
+    order = np.argsort(wanted, kind="stable")
+    ordered = wanted[order]
+    turn, count = np.arange(len(order)) - np.searchsorted(ordered, ordered), _count(ordered, ordered)
+    once = [order[(count == parts) & (ordered >= 0) & (turn == part)] for part in range(parts)]
+    if not len(once[0]):
+        return None
+    ends, begins = (np.array([pick(rows) for rows in once]) for pick in (np.max, np.min))
+    borders: Ints = begins[1:]
+    return borders if np.all(ends[:-1] < borders) else None

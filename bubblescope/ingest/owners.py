@@ -1,0 +1,61 @@
+"""Which ranks a file holds: a process on a device is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bubblescope.errors import InputError
+from bubblescope.model.columns import Bools, Ints, distinct
+from bubblescope.model.trace import Device
+
+__all__ = ["FEW", "MOST", "Owner", "devices_of", "owners", "too_many"]
+
+FEW = 0.01
+"""Share of the kernels of the busiest rank below which a process, or a device of a process, is no rank itself.
+
+Data loaders and stray contexts run a few kernels; the lightest stage of a pipeline runs far more.
+"""
+
+MOST = 1024
+"""Ranks that one file may hold: more are no job of anybody's, but damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process on a device of its own counting: a rank."""
+
+    process: int
+    device: int
+
+    def ran(self, process: Ints, device: Ints) -> Bools:
+        """Which rows are this rank's, going by the process and the device of each."""
+        rows: Bools = (process == self.process) & (device == self.device)
+        return rows
+
+
+def owners(process: Ints, device: Ints) -> tuple[Owner, ...]:
+    """The ranks that ran kernels, given the process and the device of each, by device, then by process."""
+    processes, devices = distinct(process), distinct(device)
+    place = np.searchsorted(devices, device) * len(processes) + np.searchsorted(processes, process)
+    places, count = np.unique(place, return_counts=True)
+    number, owner = np.divmod(places[count >= FEW * count.max(initial=0)], max(len(processes), 1))
+    return tuple(map(Owner, processes[owner].tolist(), devices[number].tolist()))
+
+
+def too_many(path: Path, count: int, hint: str) -> InputError:
+    """The error for a file that holds more than anyone's ranks."""
+    return InputError(
+        f"{path}: expected the ranks of one job, found kernels of {count} processes and devices, more than {MOST}",
+        hint=hint,
+    )
+
+
+def devices_of(number: int, gpu: int, names: Mapping[int, str]) -> tuple[Device, ...]:
+    """The device of a rank, named as that GPU is, or as all are; none where neither tells a name."""
+    models = set(names.values())
+    name = names.get(gpu) or (models.pop() if len(models) == 1 else None)
+    return () if not name else (Device(number, name),)

@@ -1,0 +1,224 @@
+"""The ranks of a Chrome trace: its events by the process that asked for them and the device on which they ran."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from bubblescope.errors import InputError
+from bubblescope.ingest.blocks import natural
+from bubblescope.ingest.collect import Collector
+from bubblescope.ingest.launchers import UNTOLD, AmbiguousError, Calls, Gpus, launchers, named
+from bubblescope.ingest.namesakes import namesakes
+from bubblescope.ingest.owners import FEW, MOST, Owner, owners, too_many
+from bubblescope.ingest.shares import Hosted, shared_out
+from bubblescope.model.columns import Bools, Ints
+from bubblescope.model.trace import Kernels
+
+__all__ = ["Part", "Parts", "parted"]
+
+_SEPARATE = "Give the trace of each rank as a file of its own."
+_RANK = re.compile(r"(?i)(?:^|[^a-z])rank[\s_:=-]*(\d{1,6})(?!\d)")
+_COMMUNICATES = re.compile(r"c10d::|_c10d_functional::|record_param_comms$")
+_STEP = re.compile(r"ProfilerStep#")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The events of one rank.
+
+    Attributes:
+        hosted: what its process did on the host.
+        kernels: what ran on its device.
+        process: the process; None where the file does not tell.
+        device: the number of the device, as the file has it; None without one.
+        alone: whether its process drives no other device.
+        rank: as names in the file say; None where they say none.
+    """
+
+    hosted: Hosted
+    kernels: Kernels
+    process: str | None = None
+    device: str | None = None
+    alone: bool = True
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The ranks of a file, of how many processes they are, and how many of its events are of none of them."""
+
+    ranks: Sequence[Part]
+    processes: int = 1
+    strays: int = 0
+
+
+def parted(path: Path, hosted: Hosted, kernels: Kernels, collected: Collector) -> Parts:
+    """The ranks of a file.
+
+    A file of one rank keeps the host events of all processes.
+
+    Raises:
+        InputError: the file holds several ranks, and nothing tells which events are whose; or more than anyone's.
+    """
+    file = _File(path, hosted, kernels, collected)
+    if not np.any((kernels.kind == Kernels.KERNEL) & (kernels.end > kernels.start)):
+        return file.by_process()
+    return file.whole() if file.of_one() else file.by_device()
+
+
+class _File:
+    """All events of a file, and the processes and GPUs that they name."""
+
+    def __init__(self, path: Path, hosted: Hosted, kernels: Kernels, collected: Collector) -> None:
+        self.path, self.hosted, self.kernels = path, hosted, kernels
+        self.texts, self.said = list(collected.names), collected.process_names
+        threads, lanes = list(collected.threads.texts), list(collected.lanes.texts)
+        self.pids = sorted({pid for pid, _ in threads}, key=lambda pid: natural((pid,)))
+        number = {pid: at for at, pid in enumerate(self.pids)}
+        self.process_of = np.array([number[pid] for pid, _ in threads], np.int64)  # by thread
+        self.launcher = self.process_of[hosted.launches.thread]
+        self.gpus = sorted({lane[:2] for lane in lanes}, key=natural)
+        self.lanes = lanes
+        place = {gpu: at for at, gpu in enumerate(self.gpus)}
+        self.gpu = np.array([place[lane[:2]] for lane in lanes], np.int64)[kernels.lane]
+
+    def of_one(self) -> bool:
+        """Whether all that ran, ran on one GPU for one process."""
+        return len(np.unique(self.gpu)) == 1 and len(np.unique(self.launcher)) < 2
+
+    def whole(self) -> Parts:
+        """The file as one rank, of the process that launched its kernels, or the only one."""
+        if namesakes(self.hosted.launches, self.kernels):
+            raise self._refused("processes of the same id launched them, with the same numbers")
+        known = np.unique(self.launcher).tolist() or range(len(self.pids))
+        process = self.pids[known[0]] if len(known) == 1 else None
+        return Parts([Part(hosted=self.hosted, kernels=self.kernels, process=process)])
+
+    def by_device(self) -> Parts:
+        """The ranks of a file with kernels."""
+        process = self._launchers()
+        devices = sorted({device for _, device in self.gpus}, key=lambda device: natural((device,)))
+        place = np.array([devices.index(device) for _, device in self.gpus], np.int64)[self.gpu]
+        device = np.where(process == UNTOLD, len(devices) + self.gpu, place)  # what nobody asked for is by itself
+        ran = self.kernels.kind == Kernels.KERNEL
+        found = owners(process[ran], device[ran])
+        if len(found) > MOST:
+            raise too_many(self.path, len(found), _SEPARATE)
+        held = sorted((int(self.gpu[owner.ran(process, device)].min()), owner.process, owner) for owner in found)
+        ours = [(owner, owner.ran(process, device)) for *_, owner in held]
+        if len(ours) == 1:
+            kept = replace(self.whole().ranks[0], kernels=self.kernels.take(ours[0][1]))
+            return Parts([kept], strays=int((~ours[0][1]).sum()))
+        return self._told_apart(ours, device)
+
+    def by_process(self) -> Parts:
+        """The ranks of a file without kernels: processes that mark steps and communicate if the busiest does."""
+        ops, notes = self.hosted.ops, self.hosted.annotations
+        count = np.bincount(self.process_of[ops.thread], minlength=len(self.pids))
+        marks, talks = (
+            np.array([pattern.match(text) is not None for text in self.texts], np.bool_)
+            for pattern in (_STEP, _COMMUNICATES)
+        )
+        signs = np.array([
+            np.bincount(self.process_of[rows.thread[wanted[rows.name]]], minlength=len(self.pids)) > 0
+            for rows, wanted in ((notes, marks), (ops, talks))
+        ])  # fmt: skip
+        expected = signs[:, count.argmax()] if len(count) else np.zeros(2, np.bool_)
+        ranks = (count > 0) & (count >= FEW * count.max(initial=0)) & signs[expected].all(axis=0)
+        found = np.flatnonzero(ranks).tolist() if expected.any() else []
+        if len(found) < 2:
+            return self.whole()
+        if len(found) > MOST:
+            raise too_many(self.path, len(found), _SEPARATE)
+        return self._parts([(Owner(at, UNTOLD), self._of_process(at), self.kernels.take(slice(0))) for at in found])
+
+    def _launchers(self) -> Ints:
+        """The process that launched each kernel, as a number of `pids`, or UNTOLD."""
+        count = np.bincount(self.gpu, minlength=len(self.gpus))
+        looked = np.flatnonzero(count >= FEW * count.max()).tolist()
+        if len(looked) > MOST:
+            raise too_many(self.path, len(looked), _SEPARATE)
+        order, edges = np.argsort(self.gpu, kind="stable"), np.append(0, np.cumsum(count))
+        rows = [order[edges[at] : edges[at + 1]] for at in looked]
+        pids = [self.gpus[at][0] for at in looked]
+        gpus = Gpus(rows, pids, list(map(self._rank, pids)))
+        calls = Calls(self.hosted.launches, self.launcher, self.pids, list(map(self._rank, self.pids)))
+        try:
+            process = launchers(self.kernels, gpus, calls)
+        except AmbiguousError as error:
+            raise self._refused(str(error)) from error
+        hosts = np.unique(self.process_of[np.concatenate([self.hosted.ops.thread, self.hosted.annotations.thread])])
+        if len(looked) > 1 and len(hosts) and np.all(process == UNTOLD):
+            owner = named(gpus, calls, hosts.tolist())
+            if len(owner) < len(looked):
+                raise self._refused("it has no launches of the kernels")
+            for at, mine in enumerate(rows):
+                process[mine] = owner[at]
+        return process
+
+    def _refused(self, why: str) -> InputError:
+        message = f"{self.path}: the file holds several ranks, and nothing tells which events are whose: {why}"
+        return InputError(message, hint=_SEPARATE)
+
+    def _told_apart(self, ours: Sequence[tuple[Owner, Bools]], device: Ints) -> Parts:
+        """The ranks, each with what its process did on the host for its device."""
+        shares: dict[int, dict[int, Hosted]] = {}
+        for number in {owner.process for owner, _ in ours}:
+            rows = np.flatnonzero(np.any([held for owner, held in ours if owner.process == number], axis=0))
+            devices = [owner.device for owner, _ in ours if owner.process == number]
+            hosted = self._of_process(number)
+            several = len(devices) > 1 and number != UNTOLD
+            mine = (
+                shared_out(hosted, self.texts, self.kernels.take(rows), device[rows], devices)
+                if several
+                else [hosted] * len(devices)
+            )
+            shares[number] = dict(zip(devices, mine, strict=True))
+        return self._parts(
+            [(owner, shares[owner.process][owner.device], self.kernels.take(held)) for owner, held in ours]
+        )
+
+    def _of_process(self, number: int) -> Hosted:
+        """The host events of a process; of none of them if it is UNTOLD."""
+        blocks = (self.hosted.ops, self.hosted.annotations, self.hosted.launches, self.hosted.frames)
+        return Hosted(*(block.take(self.process_of[block.thread] == number) for block in blocks))  # type: ignore[arg-type]
+
+    def _parts(self, found: Sequence[tuple[Owner, Hosted, Kernels]]) -> Parts:
+        """The ranks, with who each is as far as the file tells, and how much is of none of them."""
+        processes = [owner.process for owner, *_ in found]
+        parts = [
+            self._part(owner, hosted, kernels, alone=processes.count(owner.process) == 1)
+            for owner, hosted, kernels in found
+        ]
+        said = [part.rank for part in parts]
+        parts = [part if said.count(part.rank) == 1 else replace(part, rank=None) for part in parts]
+        ours = np.isin(self.process_of, processes)
+        blocks = (self.hosted.ops, self.hosted.annotations, self.hosted.launches, self.hosted.frames)
+        strays = sum(int(np.sum(~ours[block.thread])) for block in blocks)
+        ran = sum(len(kernels) for _, _, kernels in found)
+        return Parts(parts, len(set(processes) - {UNTOLD}), strays + len(self.kernels) - ran)
+
+    def _part(self, owner: Owner, hosted: Hosted, kernels: Kernels, *, alone: bool) -> Part:
+        """A rank; names of a process say that of its only one."""
+        host = None if owner.process == UNTOLD else self.pids[owner.process]
+        pid, device = self.lanes[int(kernels.lane[0])][:2] if len(kernels) else (None, None)
+        said = [self._rank(text) for text in (pid, host if alone else None) if text is not None]
+        return Part(
+            hosted=hosted,
+            kernels=kernels,
+            process=host,
+            device=device,
+            alone=alone,
+            rank=next((rank for rank in said if rank is not None), None),
+        )
+
+    def _rank(self, pid: str) -> int | None:
+        """The rank that the id or the names of a process say."""
+        texts = (pid, *self.said.get(pid, ()))
+        ranks = {int(match[1]) for text in texts if (match := _RANK.search(text))}
+        return ranks.pop() if len(ranks) == 1 else None
