@@ -251,3 +251,11 @@ def test_ranks_that_names_claim_twice(ranks):
     assert [trace.identity.rank for trace in found] == [None, None]
     (first, second) = ranks(names[:1], runs("a", 1, 0), runs("b", 11, 0, pid=71, gpu=1))
     assert (first.identity.rank, second.identity.rank) == (5, None)
+
+
+def test_a_clock_of_the_gpu_that_is_off(ranks):
+    """Makes no other process the launcher, whose launches are earlier, where ids tell."""
+    late = -20_000
+    first = runs("a", 1, 0, many=20, late=late)
+    other = runs("b", 1, 10_000, pid=100070, gpu=100000, many=20, late=late)
+    assert ran(ranks(first, other)) == [({"a"}, {"70"}), ({"b"}, {"100070"})]
