@@ -239,8 +239,10 @@ class TestDevices:
         rows = [launch(1, 2), kernel("a", 1, 5), launch(2, 3), kernel("b", 2, 5, pid=1)]
         found = ranks(rows, host_name="node7", baseTimeNanoseconds=10**18, distributedInfo={"rank": 1, "world_size": 1})
         assert {(t.identity.host, t.identity.clock, t.identity.rank, t.identity.world_size) for t in found} == {
-            ("node7", found[0].source.path, None, None)
+            ("node7", "node7", None, None)
         }
+        found = ranks(rows)  # no base: times count from anywhere, but all from the same moment
+        assert {(t.identity.clock, t.absolute) for t in found} == {(found[0].source.path, False)}
         assert [(t.identity.process, t.identity.device) for t in found] == [("70", "0"), ("70", "1")]
 
 
