@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from bubblescope.ingest.owners import MOST
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.trace import Kernels, Launches
 
@@ -95,6 +96,8 @@ def launchers(kernels: Kernels, gpus: Gpus, calls: Calls) -> Ints:
     known = (kernels.correlation >= 0) & np.isin(kernels.correlation, calls.rows.correlation)
     started = np.isin(calls.rows.correlation, kernels.correlation[known])
     asking = np.unique(calls.process[started]).tolist()
+    if len(asking) > MOST:
+        raise AmbiguousError(f"the launches of {len(asking)} processes have the numbers of their kernels")
     launched = [number for number, rows in enumerate(gpus.rows) if known[rows].any()]
     if len(asking) == 1:
         for number in launched:

@@ -14,7 +14,7 @@ from bubblescope.ingest.blocks import natural
 from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.launchers import UNTOLD, AmbiguousError, Calls, Gpus, launchers, named
 from bubblescope.ingest.namesakes import namesakes
-from bubblescope.ingest.owners import FEW, MOST, Owner, owners, too_many
+from bubblescope.ingest.owners import FEW, MOST, Owner, check_count, owners, too_many
 from bubblescope.ingest.shares import Hosted, shared_out
 from bubblescope.model.columns import Bools, Ints
 from bubblescope.model.trace import Annotations, Kernels, Ops
@@ -103,10 +103,12 @@ class _File:
         """The ranks of a file with kernels."""
         process = self._launchers()
         devices = sorted({device for _, device in self.gpus}, key=lambda device: natural((device,)))
-        place = np.array([devices.index(device) for _, device in self.gpus], np.int64)[self.gpu]
+        number = {device: at for at, device in enumerate(devices)}
+        place = np.array([number[device] for _, device in self.gpus], np.int64)[self.gpu]
         device = np.where(process == UNTOLD, len(devices) + self.gpu, place)  # what nobody asked for is by itself
         ran = self.kernels.kind == Kernels.KERNEL
         found = owners(process[ran], device[ran])
+        check_count(self.path, [owner for owner in found if owner.process != UNTOLD], _SEPARATE)
         if len(found) > MOST:
             raise too_many(self.path, len(found), _SEPARATE)
         held = sorted((int(self.gpu[owner.ran(process, device)].min()), owner.process, owner) for owner in found)

@@ -146,6 +146,11 @@ class TestProcesses:
         monkeypatch.setattr(parts, "MOST", 2)
         with pytest.raises(InputError, match="more than"):
             ranks([kernel("a", -1, 0, pid=pid) for pid in range(3)])
+        monkeypatch.undo()
+        with pytest.raises(InputError, match="a process with 65"):
+            ranks([row for n in range(65) for row in (launch(n, n), kernel("a", n, n, pid=n))])
+        with pytest.raises(InputError, match="the launches of 1025 processes"):
+            ranks([row for n in range(1025) for row in (launch(n, n, pid=70 + n), kernel("a", n, n))])
 
     def test_copies_make_no_rank(self, ranks):
         """But those of a rank's device are its own, whatever process their events name."""
