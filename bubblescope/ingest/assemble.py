@@ -51,7 +51,7 @@ def assemble(
     ops, annotations, launches, kernels, frames = blocks
     parts = parted(path, Hosted(ops, annotations, launches, frames), kernels, collected)  # type: ignore[arg-type]
     del blocks, ops, annotations, launches, kernels, frames
-    who, odd = identities(path, told, parts)
+    who, odd = identities(path, told, parts, absolute=absolute)
     findings = [*damage, *odd, *_findings(path, {"unpaired-events": unpaired, "other-processes": parts.strays})]
     traces = []
     for part, identity in zip(parts.ranks, who, strict=True):
@@ -74,7 +74,7 @@ def _trace(part: Part, collected: Collector, source: Source, identity: Identity,
     blocks, comms = renumber(blocks, "comm", list(collected.comms.table), repr)
     return RankTrace(
         source=source,
-        identity=replace(identity, clock=identity.clock if absolute else None),
+        identity=identity,
         absolute=absolute,
         names=tuple(names),
         threads=tuple(Thread(*key, tuple(collected.thread_names.get(key, ()))) for key in threads),

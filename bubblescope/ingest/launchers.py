@@ -3,8 +3,8 @@
 A kernel names its GPU, and its launch by a number. In a file that was merged of several ranks these numbers collide, so
 that a kernel may have a launch in each of them. The process is the one that can have launched nearly all kernels of the
 GPU. Where several can, what tells is, in this order: names that say the rank; ids of processes that were moved by one
-offset a rank, so that host and GPU of a rank are neighbours among all ids; and a file in which one rank stands behind
-the other.
+offset a rank, so that host and GPU of a rank are neighbours among all ids; a file in which one rank stands behind the
+other; and that no kernel begins before its launch.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from bubblescope.ingest.owners import MOST
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.trace import Kernels, Launches
 
@@ -95,63 +96,64 @@ def launchers(kernels: Kernels, gpus: Gpus, calls: Calls) -> Ints:
     known = (kernels.correlation >= 0) & np.isin(kernels.correlation, calls.rows.correlation)
     started = np.isin(calls.rows.correlation, kernels.correlation[known])
     asking = np.unique(calls.process[started]).tolist()
+    if len(asking) > MOST:
+        raise AmbiguousError(f"the launches of {len(asking)} processes have the numbers of their kernels")
     launched = [number for number, rows in enumerate(gpus.rows) if known[rows].any()]
     if len(asking) == 1:
         for number in launched:
             result[gpus.rows[number]] = asking[0]
         return result
     fitting = _fitting(kernels, gpus, calls, asking, known) if asking else {}
-    told, turns = named(gpus, calls, asking), _by_turns(gpus, fitting, calls)
+    told = named(gpus, calls, asking), _by_turns(gpus, fitting, calls)
     for number in launched:
         rows, fits = gpus.rows[number], fitting[number]
         if fits:
-            result[rows] = _one_of(fits, (told.get(number), turns.get(number)))
+            result[rows] = _one_of(fits, [way[number] for way in told if number in way])
         else:
             result[rows] = _row_by_row(kernels.correlation[rows], calls, asking)
     return result
 
 
-def _one_of(fits: Sequence[int], said: Sequence[int | None]) -> int:
-    """The process that can have launched all kernels of a GPU, or of several the one that something says."""
-    believed = fits if len(fits) == 1 else [who for who in said if who in fits]
-    if not believed:
+Fits = Mapping[int, bool]
+"""The processes that have launches for nearly all kernels of a GPU, and whether none of these launches is too late."""
+
+
+def _one_of(fits: Fits, said: Sequence[int]) -> int:
+    """The process of a GPU: the only one that fits, or the first of those that something says, or that is in time."""
+    ways = [list(fits), [who for who in said if who in fits][:1], [who for who, in_time in fits.items() if in_time]]
+    found = next((way[0] for way in ways if len(way) == 1), None)
+    if found is None:
         raise AmbiguousError(f"the launches of {len(fits)} processes have the numbers of the same kernels")
-    return int(believed[0])  # type: ignore[arg-type]
+    return found
 
 
-def _fitting(kernels: Kernels, gpus: Gpus, calls: Calls, asking: Sequence[int], known: Bools) -> dict[int, list[int]]:
+def _fitting(kernels: Kernels, gpus: Gpus, calls: Calls, asking: Sequence[int], known: Bools) -> Mapping[int, Fits]:
     """The processes that can have launched nearly all those kernels of each GPU that have a launch.
 
-    None can have launched a kernel before it began, nor more kernels of one number than it has launches, where those
-    of all processes are as many as the kernels.
+    None can have launched more kernels of one number than it has launches, where those of all processes are as many as
+    the kernels. A launch is too late if its kernel had begun; as the clock of a GPU may be off, that comes last.
     """
     most = max(_FEWEST, _LOOKED_AT // (len(asking) * len(gpus.rows)))
     samples = [rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(np.int64)] for rows in gpus.rows]
-    looked = np.concatenate(samples)
-    wanted = kernels.correlation[looked]
-    crowd = np.concatenate(
-        [
-            _count(np.sort(kernels.correlation[rows]), wanted_here)
-            for rows, wanted_here in zip(
-                gpus.rows, np.split(wanted, np.cumsum([len(s) for s in samples])[:-1]), strict=True
-            )
-        ]
-    )
+    looked, edges = np.concatenate(samples), np.cumsum([0, *map(len, samples)])
+    wanted, launched = kernels.correlation[looked], known[looked]
+    crowd = [
+        _count(np.sort(kernels.correlation[rows]), kernels.correlation[sample])
+        for rows, sample in zip(gpus.rows, samples, strict=True)
+    ]
     counts = [_count(calls.numbers(who), wanted) for who in asking]
-    shared = crowd == np.sum(counts, axis=0)
-    edges = np.cumsum([0, *map(len, samples)])
-    all_of = _sums(known[looked], edges)
-    shares = []
+    shared = np.concatenate(crowd) == np.sum(counts, axis=0)
+    least = _NEARLY * _sums(launched, edges)
+    found: dict[int, dict[int, bool]] = {number: {} for number in range(len(gpus.rows))}
     for who, count in zip(asking, counts, strict=True):
         numbers = calls.numbers(who)
         at = calls.of(who)[np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)]
-        early = calls.rows.start[at] <= kernels.start[looked] + _SLACK
-        can = known[looked] & (count > 0) & early & ~(shared & (crowd > count))
-        shares.append(_sums(can, edges) / np.maximum(all_of, 1))
-    return {
-        number: [who for who, share in zip(asking, shares, strict=True) if share[number] >= _NEARLY]
-        for number in range(len(gpus.rows))
-    }
+        can = launched & (count > 0) & ~(shared & (np.concatenate(crowd) > count))
+        in_time = can & (calls.rows.start[at] <= kernels.start[looked] + _SLACK)
+        enough, soon = _sums(can, edges) >= least, _sums(in_time, edges) >= least
+        for number in np.flatnonzero(enough & (least > 0)).tolist():
+            found[number][who] = bool(soon[number])
+    return found
 
 
 def _count(ordered: Times, wanted: Times) -> Ints:
@@ -200,7 +202,7 @@ def _by_ids(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int
     return result
 
 
-def _by_turns(gpus: Gpus, fitting: Mapping[int, Sequence[int]], calls: Calls) -> Mapping[int, int]:
+def _by_turns(gpus: Gpus, fitting: Mapping[int, Fits], calls: Calls) -> Mapping[int, int]:
     """The process of each GPU, where the file has one rank behind the other."""
     hosts = _stretches({who: calls.of(who) for fits in fitting.values() for who in fits})
     ran = _stretches({number: gpus.rows[number] for number, fits in fitting.items() if fits})

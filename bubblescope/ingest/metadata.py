@@ -102,23 +102,30 @@ def _of_metadata(path: Path, members: Members) -> tuple[Identity, list[Finding]]
     return identity, odd
 
 
-def identities(path: Path, members: Members, parts: Parts) -> tuple[list[Identity], list[Finding]]:
+def identities(path: Path, members: Members, parts: Parts, *, absolute: bool) -> tuple[list[Identity], list[Finding]]:
     """Who each of the ranks of a file is, and findings where what it tells cannot be.
 
     The metadata of a file are those of one rank. Where it holds several, they tell none of them, and the rank is what
-    names in the file say; the number of ranks stands if it is no less than the file holds. Devices of one process share
-    its clock and its host; of several processes nothing tells whether they ran on one.
+    names in the file say. The number of ranks stands if each is a process, and it is no less than the file holds.
+    Devices of one process share its clock and its host; of several processes nothing tells whether they ran on one.
+    Times that do not count from the epoch (not `absolute`) are compared within a process only.
     """
     if len(parts.ranks) == 1:
         identity, odd = identify(path, members)
-        return [replace(identity, clock=identity.host, process=parts.ranks[0].process)], odd
+        clock = identity.host if absolute else None
+        return [replace(identity, clock=clock, process=parts.ranks[0].process)], odd
     told, odd = _of_metadata(path, members)
     one = parts.processes == 1
-    world = told.world_size if (told.world_size or 0) >= len(parts.ranks) else None
+    counted = all(part.alone for part in parts.ranks) and (told.world_size or 0) >= len(parts.ranks)
     shared = replace(
-        told, rank=None, rank_source=None, world_size=world, groups=(), host=told.host if one else None,
-        clock=str(path) if one else None,
-    )  # fmt: skip
+        told,
+        rank=None,
+        rank_source=None,
+        world_size=told.world_size if counted else None,
+        groups=(),
+        host=told.host if one else None,
+        clock=((told.host if absolute else None) or str(path)) if one else None,
+    )
     return [
         replace(
             shared,

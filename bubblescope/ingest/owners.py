@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from bubblescope.errors import InputError
 from bubblescope.model.columns import Bools, Ints, distinct
 from bubblescope.model.trace import Device
 
-__all__ = ["FEW", "MOST", "Owner", "devices_of", "owners", "too_many"]
+__all__ = ["FEW", "MOST", "Owner", "check_count", "devices_of", "owners", "too_many"]
 
 FEW = 0.01
 """Share of the kernels of the busiest rank below which a process, or a device of a process, is no rank itself.
@@ -22,6 +23,10 @@ Data loaders and stray contexts run a few kernels; the lightest stage of a pipel
 
 MOST = 1024
 """Ranks that one file may hold: more are no job of anybody's, but damage."""
+
+
+MOST_OF_A_PROCESS = 64
+"""GPUs that one process may drive: hosts have up to 16, each of which may be cut into 7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,16 @@ def owners(process: Ints, device: Ints) -> tuple[Owner, ...]:
     places, count = np.unique(place, return_counts=True)
     number, owner = np.divmod(places[count >= FEW * count.max(initial=0)], max(len(processes), 1))
     return tuple(map(Owner, processes[owner].tolist(), devices[number].tolist()))
+
+
+def check_count(path: Path, found: Sequence[Owner], hint: str) -> None:
+    """Raise InputError where a file holds more than anyone's ranks."""
+    if len(found) > MOST:
+        raise too_many(path, len(found), hint)
+    count = max(Counter(owner.process for owner in found).values(), default=0)
+    if count > MOST_OF_A_PROCESS:
+        message = f"{path}: expected the GPUs of one host, found a process with {count}, more than {MOST_OF_A_PROCESS}"
+        raise InputError(message, hint=hint)
 
 
 def too_many(path: Path, count: int, hint: str) -> InputError:

@@ -14,10 +14,10 @@ from bubblescope.ingest.blocks import natural
 from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.launchers import UNTOLD, AmbiguousError, Calls, Gpus, launchers, named
 from bubblescope.ingest.namesakes import namesakes
-from bubblescope.ingest.owners import FEW, MOST, Owner, owners, too_many
+from bubblescope.ingest.owners import FEW, MOST, Owner, check_count, owners, too_many
 from bubblescope.ingest.shares import Hosted, shared_out
 from bubblescope.model.columns import Bools, Ints
-from bubblescope.model.trace import Kernels
+from bubblescope.model.trace import Annotations, Kernels, Ops
 
 __all__ = ["Part", "Parts", "parted"]
 
@@ -103,10 +103,12 @@ class _File:
         """The ranks of a file with kernels."""
         process = self._launchers()
         devices = sorted({device for _, device in self.gpus}, key=lambda device: natural((device,)))
-        place = np.array([devices.index(device) for _, device in self.gpus], np.int64)[self.gpu]
+        number = {device: at for at, device in enumerate(devices)}
+        place = np.array([number[device] for _, device in self.gpus], np.int64)[self.gpu]
         device = np.where(process == UNTOLD, len(devices) + self.gpu, place)  # what nobody asked for is by itself
         ran = self.kernels.kind == Kernels.KERNEL
         found = owners(process[ran], device[ran])
+        check_count(self.path, [owner for owner in found if owner.process != UNTOLD], _SEPARATE)
         if len(found) > MOST:
             raise too_many(self.path, len(found), _SEPARATE)
         held = sorted((int(self.gpu[owner.ran(process, device)].min()), owner.process, owner) for owner in found)
@@ -117,25 +119,23 @@ class _File:
         return self._told_apart(ours, device)
 
     def by_process(self) -> Parts:
-        """The ranks of a file without kernels: processes that mark steps and communicate if the busiest does."""
+        """The ranks of a file without kernels: the processes that mark steps, or that communicate if none does."""
         ops, notes = self.hosted.ops, self.hosted.annotations
         count = np.bincount(self.process_of[ops.thread], minlength=len(self.pids))
-        marks, talks = (
-            np.array([pattern.match(text) is not None for text in self.texts], np.bool_)
-            for pattern in (_STEP, _COMMUNICATES)
-        )
-        signs = np.array([
-            np.bincount(self.process_of[rows.thread[wanted[rows.name]]], minlength=len(self.pids)) > 0
-            for rows, wanted in ((notes, marks), (ops, talks))
-        ])  # fmt: skip
-        expected = signs[:, count.argmax()] if len(count) else np.zeros(2, np.bool_)
-        ranks = (count > 0) & (count >= FEW * count.max(initial=0)) & signs[expected].all(axis=0)
-        found = np.flatnonzero(ranks).tolist() if expected.any() else []
+        signs = (self._with(notes, _STEP), self._with(ops, _COMMUNICATES))
+        ranks = next((sign for sign in signs if sign.any()), np.zeros(len(self.pids), np.bool_)) & (count > 0)
+        found = np.flatnonzero(ranks & (count >= FEW * count[ranks].max(initial=0))).tolist()
         if len(found) < 2:
             return self.whole()
         if len(found) > MOST:
             raise too_many(self.path, len(found), _SEPARATE)
         return self._parts([(Owner(at, UNTOLD), self._of_process(at), self.kernels.take(slice(0))) for at in found])
+
+    def _with(self, rows: Ops | Annotations, pattern: re.Pattern[str]) -> Bools:
+        """Which processes have rows of such a name."""
+        wanted = np.array([pattern.match(text) is not None for text in self.texts], np.bool_)
+        named = self.process_of[rows.thread[wanted[rows.name]]] if len(rows) else rows.thread
+        return np.bincount(named, minlength=len(self.pids)) > 0
 
     def _launchers(self) -> Ints:
         """The process that launched each kernel, as a number of `pids`, or UNTOLD."""

@@ -37,8 +37,8 @@ OF_FILES = (
         severity="info",
         summary="events that are not the rank's own were left out",
         meaning=(
-            "events of other processes (data loaders) or devices are left out; the busiest process is the rank, "
-            "or each that is about as busy where a file may hold several"
+            "events of other processes (data loaders) or devices are left out; a rank is what ran at least a "
+            "hundredth of the busiest one's kernels"
         ),
         effect="None, if the process named is the training.",
         remedy="If the wrong process was taken, record the training process alone.",
@@ -113,9 +113,9 @@ OF_FILES = (
         name="repeated-steps",
         severity="warning",
         summary="steps that a file marks more than once",
-        meaning="steps are marked more than once in a file, at different times; the first of each number counts",
+        meaning="steps are marked more than once in one recording, at different times; the first of each number counts",
         effect="Later steps of the same numbers are in no mean.",
-        remedy="Keep the files of different runs, or of different cycles of the profiler, apart.",
+        remedy="Keep the files of different runs apart.",
         see=(
             "doubled-events",
             "incomplete-steps",

@@ -66,7 +66,10 @@ def _headline(found: Info) -> str:
         verb = "cannot" if len(files) == 1 else "can"
         return f"{words.counted(len(files), 'file')}, {none} {verb} be read as a trace."
     numbers = [rank.rank for file in traces for rank in file.ranks]
-    ranks = len(set(numbers) - {None}) + numbers.count(None)
+    told = len(set(numbers) - {None})
+    ranks = told + numbers.count(None)
+    if ranks > told and found.job.world_size is not None:  # a rank that was recorded again and again has several traces
+        ranks = min(ranks, max(told, len(found.job.ranks)))
     broken = sum(file.trace and not file.ranks for file in files)
     others = sum(not file.trace for file in files)
     parts = [f"{words.counted(len(traces), 'trace')} of {words.counted(ranks, 'rank')}"]

@@ -112,7 +112,8 @@ OF_JOBS = (
         severity="warning",
         summary="no forward or backward could be told on a rank",
         meaning=(
-            "no forward or backward could be told on a rank; or send/receive kernels of no known purpose stand alone"
+            "no forward or backward could be told on a rank; or send/receive kernels of no known purpose, or copies "
+            "between GPUs of one process, stand alone"
         ),
         effect="degraded: that rank counts as not recorded, or what may be a pipeline is taken for none.",
         remedy="Label the actions, as the message says; a trace that is cut off must be recorded again.",

@@ -222,7 +222,13 @@ def test_no_command_is_told_that_would_fail():
 )
 def test_the_headline_counts(files, text):
     """Traces, their ranks, and what is none."""
-    assert inventories.page(info(*files, of=job())).headline == text
+    assert inventories.page(info(*files, of=job(ranks=(0, 1, 2)))).headline == text
+
+
+def test_a_rank_that_was_recorded_again():
+    """Is counted once: what the files are as one job tells how many ranks there are."""
+    files = [file(name, rank(None)) for name in "abcd"]
+    assert inventories.page(info(*files, of=job(ranks=(0, 1)))).headline == "4 traces of 2 ranks."
 
 
 def test_files_of_several_folders_keep_their_paths():

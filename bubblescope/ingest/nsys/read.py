@@ -22,7 +22,7 @@ from bubblescope.ingest.nsys.schema import GRAPHS, KERNELS, pid_of, tid_of
 from bubblescope.ingest.nsys.session import Session, session
 from bubblescope.ingest.nsys.strings import Strings
 from bubblescope.ingest.nsys.work import Work, launches, work
-from bubblescope.ingest.owners import MOST, Owner, too_many
+from bubblescope.ingest.owners import Owner, check_count
 from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.plausible import plausible
 from bubblescope.ingest.shares import Hosted, shared_out
@@ -69,8 +69,7 @@ def read(path: str | Path, *, progress: Progress | None = None) -> Iterator[Rank
     found = owners(recording.work)
     if not found:
         raise _nothing(recording.path)
-    if len(found) > MOST:
-        raise too_many(recording.path, len(found), f"Export the report again: {export_again(recording.path)}")
+    check_count(recording.path, found, f"Export the report again: {export_again(recording.path)}")
     told, unplaced = _of_file(recording, found), recording.work.implausible
     known = identities(found, recording.session, recording.ranges.members, str(path))
     hosts = _Hosts(recording, found)
