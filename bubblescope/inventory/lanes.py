@@ -23,7 +23,7 @@ def lanes(trace: RankTrace) -> tuple[LaneInfo, ...]:
     if not trace.on_gpu:
         return ()
     trace = plainly(trace)
-    work, communication = gather(trace)
+    work, communication, _ = gather(trace)
     talk = describe(trace, communication)
     messages = np.zeros(len(communication), bool)
     messages[talk.kernel[talk.between_stages(trace.identity)].astype(np.int64)] = True
