@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 import msgspec
@@ -58,35 +59,45 @@ class WithoutWords(Generic[T]):
             try:
                 if nulled is None:
                     return self._decode(text, place)
-                result = self._decode(memoryview(nulled.text), lambda at: place(nulled.original(at)))  # noqa: B023
+                result = self._decode(memoryview(nulled.text), partial(_placed, place, nulled))
             except msgspec.DecodeError as failed:
                 at = position(failed)
                 at = at if at is None or nulled is None else nulled.original(at)
-                word = None if at is None else _word_at(text, at)
-                if word is None or word in self._words or len(self._words) == _MOST:
-                    raise failed if nulled is None else msgspec.DecodeError(f"damaged (byte {at})") from failed
-                self._words.append(word)
+                if not self._learn(text, at):
+                    raise msgspec.DecodeError(f"no JSON (byte {at})") from failed
             else:
                 self._repairs.mend(place(int(nulled.start[0])), {WORDS: len(nulled.start)})
                 return result
 
+    def _learn(self, text: memoryview, at: int | None) -> bool:
+        """Remember the word at a place, if one stands there that is not known yet."""
+        word = None if at is None else _word_at(text, at)
+        if word is None or word in self._words or len(self._words) == _MOST:
+            return False
+        self._words.append(word)
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class _Nulled:
-    """A text with null for words that began at `start` and ended at `end`."""
+    """A text with null for words that began at `start` and ended at `end`; `moved` is where the nulls begin."""
 
     text: bytes
     start: Ints
     end: Ints
+    moved: Ints
 
     def original(self, at: int) -> int:
         """Where in the text as it was a place lies."""
-        moved = self.start + np.cumsum(np.append(0, len(_NULL) - (self.end - self.start)[:-1]))
-        last = int(np.searchsorted(moved, at, "right")) - 1
+        last = int(np.searchsorted(self.moved, at, "right")) - 1
         if last < 0:
             return at
-        behind = at - int(moved[last]) - len(_NULL)
+        behind = at - int(self.moved[last]) - len(_NULL)
         return int(self.start[last]) if behind < 0 else int(self.end[last]) + behind
+
+
+def _placed(place: Place, nulled: _Nulled, at: int) -> int:
+    return place(nulled.original(at))
 
 
 def _nulled(text: memoryview, words: Sequence[bytes]) -> _Nulled | None:
@@ -110,7 +121,8 @@ def _nulled(text: memoryview, words: Sequence[bytes]) -> _Nulled | None:
         return None
     begins = [0, *end.tolist()]
     pieces = [raw[begin:stop] for begin, stop in zip(begins, [*start.tolist(), len(raw)], strict=True)]
-    return _Nulled(_NULL.join(pieces), start, end)
+    longer = np.cumsum(np.append(0, len(_NULL) - (end - start)[:-1]))
+    return _Nulled(_NULL.join(pieces), start, end, start + longer)
 
 
 def _outside(data: npt.NDArray[np.uint8], places: Ints, *, escaped: bool) -> Bools:
@@ -133,11 +145,11 @@ def _escaping(data: npt.NDArray[np.uint8]) -> Ints:
 
 
 def _word_at(text: memoryview, at: int) -> bytes | None:
-    """The word around a place, if one stands there where a value belongs."""
+    """The word around a place or right before it, if one stands there where a value belongs."""
     begin = max(0, at - _LONGEST)
     near = bytes(text[begin : at + _LONGEST])
     for found in _WORD.finditer(near):
-        if found.start() <= at - begin < found.end():
+        if found.start() <= at - begin <= found.end():
             before = near[: found.start()].rstrip(SPACE)[-1:]
             behind = near[found.end() :].lstrip(SPACE)[:1]
             whole = before in (b":", b"[", b",") and behind in (b",", b"]", b"}")
