@@ -16,7 +16,7 @@ _DONE = (
     ("shortened", "counted without their length, which is negative or longer than can be"),
     ("overran", "kernels that end after the next one of their stream began, cut there"),
     ("ahead", "kernels that begin before their launches, kept: the clock of the GPU is off"),
-    ("overlapping", "kernels that overlap others of their stream, kept: too many for a fault"),
+    ("overlapping", "kernels that overlap others of their stream, kept: they are many, so that it may be several"),
 )
 
 

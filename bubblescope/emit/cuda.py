@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from bubblescope.emit.groups import communicator, groups_of, message_args
 from bubblescope.emit.job import Job
 from bubblescope.emit.names import (
@@ -31,6 +33,7 @@ MOST_NS = 4_000  # of a unit of the host's work
 MESSAGE_TICKS = 6  # units that a message takes, its label included
 GAP_TICKS = 17  # units between posting the receives of a block and launching its first kernel
 TP_STREAM, DP_STREAM = 36, 40
+COPY_STREAM = {"DtoH": 13, "HtoD": 14}
 FIRST_STREAM = {(True, True): 20, (True, False): 24, (False, True): 28, (False, False): 32}
 """Of the first stage's messages, by whether they are forwards and whether they are sends."""
 
@@ -167,14 +170,28 @@ class CudaRank:
             if part.action.kind == Kind.F:
                 self._forward(part, pieces)
                 forwards += [piece for piece in pieces if not piece.comm]
+                self._copy("DtoH", part.end, backward=False)
             else:
                 self._backward(part.action, pieces)
+                if part.action.kind != Kind.W:
+                    self._copy("HtoD", self.at + self.unit, backward=True)
         if self.job.labels == "pp":
             name = block_label(ran.actions)
             owner = self.tape.mark(name, opened, self.at)
             if forwards:
                 self.tape.project(name, (forwards[0].begin, forwards[-1].end), owner, COMPUTE_STREAM)
         self.at += self.unit
+
+    def _copy(self, way: Literal["HtoD", "DtoH"], begin: int, *, backward: bool) -> None:
+        """Move activations to the host or back, beside all else, where the job does so at all."""
+        if not self.job.offload_ns:
+            return
+        at, unit, stream = self.at, self.unit, COPY_STREAM[way]
+        owner = self.tape.op("aten::copy_", at, at + unit, backward=backward)
+        launch = Launch(at + unit // 4, at + unit // 2, owner, self.tape.engine if backward else None)
+        begin = max(begin, self.busy.get(stream, 0))
+        self.tape.copy(way, self._shown((begin, begin + self.job.offload_ns), stream), launch, stream)
+        self.at += unit
 
     def _forward(self, done: Done, pieces: list[Piece]) -> None:
         unit, tape = self.unit, self.tape

@@ -6,7 +6,7 @@ import random
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bubblescope.emit.about import about
 from bubblescope.emit.job import Job
@@ -19,7 +19,12 @@ from bubblescope.emit.tape import Args, Tape
 __all__ = ["export"]
 
 LEAD_NS, LATER_NS = 3_000_000_000, 11_000_000  # from a session's start to the first step; and how much more a rank
-API = {"cudaLaunchKernel": "cudaLaunchKernel_v7000", "cudaLaunchKernelExC": "cudaLaunchKernelExC_v11060"}
+API = {
+    "cudaLaunchKernel": "cudaLaunchKernel_v7000",
+    "cudaLaunchKernelExC": "cudaLaunchKernelExC_v11060",
+    "cudaMemcpyAsync": "cudaMemcpyAsync_v3020",
+}
+COPY_KIND = {"Memcpy HtoD (Pinned -> Device)": 1, "Memcpy DtoH (Device -> Pinned)": 2}
 LAUNCHED = {
     "contextId": 1,
     "greenContextId": 0,
@@ -52,6 +57,7 @@ def export(job: Job, ranks: Sequence[int]) -> bytes:
     strings, session = Strings(), _Session(job, tapes, origin)
     tables = about(job, tapes, origin, strings)
     tables["CUPTI_ACTIVITY_KIND_KERNEL"] = session.kernels(strings)
+    tables["CUPTI_ACTIVITY_KIND_MEMCPY"] = session.copies()
     if job.host != "none":
         tables["CUPTI_ACTIVITY_KIND_RUNTIME"] = session.launches(strings)
     if job.host == "all":
@@ -76,6 +82,13 @@ class _Seen(NamedTuple):
         """Who did it, where that is a thread of the host."""
         return global_id(self.tape.pid, self.event["tid"])
 
+    @property
+    def on_gpu(self) -> dict[str, Any]:
+        """When and where it ran, and the number of its launch, where that was on a GPU."""
+        args = self.event["args"]
+        where = {"deviceId": args["device"], "streamId": args["stream"], "globalPid": global_id(self.tape.pid)}
+        return {"start": self.start, "end": self.end} | where | {"correlationId": args["correlation"]}
+
 
 class _Session:
     """The rows of what happened, in nanoseconds since `origin`, each table shuffled."""
@@ -92,9 +105,13 @@ class _Session:
                 "shortName": strings.ident(short_name(name)),
                 "mangledName": strings.ident(mangled_name(name)),
             }
-            where = {"deviceId": args["device"], "streamId": args["stream"], "globalPid": global_id(seen.tape.pid)}
-            ident = {"correlationId": args["correlation"], "gridId": args["correlation"]}
-            yield {"start": seen.start, "end": seen.end} | where | ident | names | LAUNCHED
+            yield seen.on_gpu | {"gridId": args["correlation"]} | names | LAUNCHED
+
+    def copies(self) -> Iterator[Row]:
+        """One row a copy."""
+        for seen in self._shuffled("gpu_memcpy"):
+            kind = COPY_KIND[seen.event["name"]]
+            yield seen.on_gpu | {"contextId": 1, "bytes": seen.end - seen.start, "copyKind": kind}
 
     def launches(self, strings: Strings) -> Iterator[Row]:
         """One row a launch; its correlation id is unique in its process alone."""

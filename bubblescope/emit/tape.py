@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -15,8 +16,9 @@ __all__ = ["BASE_NS", "COMPUTE_STREAM", "Args", "Call", "Launch", "Node", "Tape"
 BASE_NS = 1_790_857_026_000_000_000
 ORIGIN_NS = BASE_NS + 5_112_000_000_000_000
 COMPUTE_STREAM = 7
-GPU_ROWS = frozenset({"kernel", "gpu_user_annotation"})
-RECORDED = {"all": None, "launches": frozenset({"cuda_runtime", "kernel", "ac2g"}), "none": frozenset({"kernel"})}
+RAN = frozenset({"kernel", "gpu_memcpy"})
+GPU_ROWS = RAN | {"gpu_user_annotation"}
+RECORDED = {"all": None, "launches": RAN | {"cuda_runtime", "ac2g"}, "none": RAN}
 STATIC = {"queued": 0, "registers per thread": 96, "shared memory": 49152, "blocks per SM": 1.0, "warps per SM": 8.0}
 GRID = {"grid": [132, 1, 1], "block": [256, 1, 1], "est. achieved occupancy %": 12}
 
@@ -88,6 +90,7 @@ class Tape:
         self.calls: list[Call] = []
         self.ids, self.correlation, self.flows = 0, 1000, 0
         self.number = 1
+        self._overruns = random.Random(f"{job.seed}.{rank}.overruns")  # noqa: S311 - apart from what the run draws
 
     def events(self) -> list[Args]:
         """Host rows, then GPU rows, each by start, outer before inner."""
@@ -143,17 +146,30 @@ class Tape:
         extra: Args | None = None,
     ) -> None:
         """Append a kernel, its launch, and the arrow between them."""
+        if stream == COMPUTE_STREAM and self._overruns.random() < self.job.overrun_chance:
+            span = (span[0], span[1] + self.job.overrun_ns)
+        self._ran("kernel", name, span, launch, stream).update(STATIC | GRID | (extra or {}))
+
+    def copy(self, way: Literal["HtoD", "DtoH"], span: Span, launch: Launch, stream: int) -> None:
+        """Append a copy between pinned memory of the host and the device, its call, and the arrow between them."""
+        ends = "Pinned -> Device" if way == "HtoD" else "Device -> Pinned"
+        self._ran("gpu_memcpy", f"Memcpy {way} ({ends})", span, launch, stream)
+
+    def _ran(self, cat: str, name: str, span: Span, launch: Launch, stream: int) -> Args:
+        """Append what ran on a stream, with the call that asked for it; its arguments, to be completed."""
         self.correlation += 1
         thread = (self.pid, self.main if launch.tid is None else launch.tid)
-        api = "cudaLaunchKernelExC" if name.startswith("nccl") else "cudaLaunchKernel"
         external = launch.owner["External id"]
+        api = "cudaLaunchKernelExC" if name.startswith("nccl") else "cudaLaunchKernel"
+        api = "cudaMemcpyAsync" if cat == "gpu_memcpy" else api
         args = self.row("cuda_runtime", api, thread, (launch.begin, launch.end))
         args |= {"External id": external, "cbid": 211, "correlation": self.correlation}
         self.flow("s", "ac2g", self.correlation, thread, launch.begin)
-        args = self.row("kernel", name, (self.device, stream), span)
+        args = self.row(cat, name, (self.device, stream), span)
         args |= {"External id": external, "device": self.device, "context": 1, "stream": stream}
-        args |= {"correlation": self.correlation} | STATIC | GRID | (extra or {})
+        args |= {"correlation": self.correlation}
         self.flow("f", "ac2g", self.correlation, (self.device, stream), span[0])
+        return args
 
     def call(self, name: str, span: Span, *values: int, tid: int | None = None) -> None:
         """Append a call of NCCL, by the main thread if no other is named."""

@@ -82,7 +82,7 @@ def plausible(trace: RankTrace, unplaced: int) -> RankTrace:
     blocks = blocks.ended(_ends(blocks, long), long)
     shortened = [a | b for a, b in zip(backwards, long, strict=True)]
     count = _count(shortened)
-    shortened[_KERNELS][over.rows] = True
+    shortened[_KERNELS][np.concatenate((over.rows, over.doubtful))] = True
     late = _shortened(blocks, shortened)
     doubts = Doubts(
         unplaced=unplaced,
@@ -169,7 +169,7 @@ def _ends(blocks: _Blocks, long: list[Bools]) -> list[Times]:
 
 
 def _shortened(blocks: _Blocks, wrong: list[Bools]) -> list[Times]:
-    """When the host asked for work whose length is another now, and when ranges began that were cut."""
+    """When the host asked for work whose length is wrong, and when ranges began that were cut."""
     kernels, launches = blocks.kernels, blocks.launches
     work = kernels.take(wrong[_KERNELS])
     asked = launches.start[np.isin(launches.correlation, work.correlation[work.correlation >= 0])]

@@ -22,13 +22,13 @@ class Ran(NamedTuple):
     stream: int = 7
 
 
-def judged(*rows):
+def judged(*rows, launch=-1):
     """What overruns among kernels: (start, end) of each as they are then, and the verdict."""
     names = tuple(sorted({row.name for row in rows}))
     start, end, lane = (np.array([getattr(row, key) for row in rows], np.int64) for key in ("start", "end", "stream"))
     name = np.array([names.index(row.name) for row in rows], np.int64)
-    unknown = np.full(len(rows), -1)
-    found = overruns(Kernels(start, end, name, lane, unknown, np.zeros(len(rows)), unknown), names)
+    number, comm = np.full(len(rows), launch), np.full(len(rows), -1)
+    found = overruns(Kernels(start, end, name, lane, number, np.zeros(len(rows)), comm), names)
     end[found.rows] = found.end
     return list(zip(start.tolist(), end.tolist(), strict=True)), found
 
@@ -98,7 +98,24 @@ def test_a_stream_that_is_several():
     both = [*stream(40), *stream(40, at=MS // 3, name="weights")]
     after, found = judged(*both, *stream(40, lane=8), Ran("long", 40 * MS, 90 * MS, 8), *stream(9, lane=8, at=50 * MS))
     assert after[:80] == [row[1:3] for row in both]
-    assert (len(found.rows), found.overlapping) == (1, 79)
+    assert (len(found.rows), found.overlapping, len(found.doubtful)) == (1, 79, 79)
+
+
+def test_branches_of_a_graph():
+    """Share a launch, and may share a stream of the file: nothing about their lengths is doubtful."""
+    both = [*stream(40), *stream(40, at=MS // 3, name="weights")]
+    _, found = judged(*both, launch=5)
+    assert (len(found.rows), found.overlapping, len(found.doubtful)) == (0, 79, 0)
+
+
+def test_work_and_communication_on_one_stream():
+    """Bound each other not: a queue of the hardware may run both."""
+    reduces = list(stream(10, name="rcclGenericKernel", length=2 * MS, gap=7 * MS, at=MS // 2))
+    rows = [*stream(100), *reduces]
+    after, found = judged(*rows)
+    assert (after, found.overlapping) == ([row[1:3] for row in rows], 0)
+    rows[50] = Ran("gemm", 50 * MS, 80 * MS)
+    assert judged(*rows)[0][50] == (50 * MS, 51 * MS)
 
 
 @pytest.mark.parametrize(("faults", "cut"), [(1, 1), (2, 0), (9, 0)])
