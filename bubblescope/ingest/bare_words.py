@@ -104,25 +104,22 @@ def _nulled(text: memoryview, words: Sequence[bytes]) -> _Nulled | None:
     """The text with null in the place of words outside of strings; None if there are none."""
     if not words:
         return None
-    raw = bytes(text)
-    found = [[match.start() for match in re.finditer(re.escape(word), raw)] for word in words]
+    found = [[match.start() for match in re.finditer(re.escape(word), text)] for word in words]
     start = np.concatenate([np.array(places, np.int64) for places in found])
+    if not len(start):
+        return None
+    data = np.frombuffer(text, np.uint8)  # begins and ends with a bracket, so that every word has neighbours
     end = start + np.repeat([len(word) for word in words], [len(places) for places in found])
+    whole = _BEFORE[data[start - 1]] & _BEHIND[data[np.minimum(end, len(data) - 1)]]
+    order = np.argsort(start[whole])
+    start, end = start[whole][order], end[whole][order]
     if not len(start):
         return None
-    order = np.argsort(start)
-    start, end = start[order], end[order]
-    data = np.frombuffer(raw, np.uint8)  # begins and ends with a bracket, so that every word has neighbours
-    whole = _BEFORE[data[start - 1]] & _BEHIND[data[end]]
-    start, end = start[whole], end[whole]
-    outside = _outside(data, start, escaped=b"\\" in raw)
+    outside = _outside(data, start, escaped=b"\\" in bytes(text))
     start, end = start[outside], end[outside]
-    if not len(start):
-        return None
-    begins = [0, *end.tolist()]
-    pieces = [raw[begin:stop] for begin, stop in zip(begins, [*start.tolist(), len(raw)], strict=True)]
+    pieces = [text[a:b] for a, b in zip([0, *end.tolist()], [*start.tolist(), len(text)], strict=True)]
     longer = np.cumsum(np.append(0, len(_NULL) - (end - start)[:-1]))
-    return _Nulled(_NULL.join(pieces), start, end, start + longer)
+    return _Nulled(_NULL.join(pieces), start, end, start + longer) if len(start) else None
 
 
 def _outside(data: npt.NDArray[np.uint8], places: Ints, *, escaped: bool) -> Bools:
