@@ -290,7 +290,6 @@ def damage(folder: Path, _runs: int, _hta: str | None) -> None:
         whole, damaged = zip(*turns, strict=True)
         told = ratio(damaged, whole, most) if most else f"{statistics.median(damaged) / statistics.median(whole):.0f}"
         row(name, f"{1e6 * statistics.median(damaged) / events:.2f}", told)
-    row("a number", f"{1e6 * statistics.median(whole) / events:.2f}", "")
     shutil.rmtree(folder)
 
 
