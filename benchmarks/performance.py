@@ -1,6 +1,6 @@
 """How fast a job is analyzed and in how much memory, against decoders of the same files and against HTA.
 
-    python benchmarks/performance.py [--runs 5] [--hta PYTHON] [--only ranks file growth] [--folder FOLDER]
+    python benchmarks/performance.py [--runs 5] [--hta PYTHON] [--only ranks file growth damage] [--folder FOLDER]
 
 Prints the tables of docs/performance.md, in about ten minutes, and takes 4 GB of disk. Each measurement is a fresh
 process from its start to its end, and its peak that of the largest of its processes. Those that are compared take
@@ -10,7 +10,8 @@ differ from machine to machine, ratios hardly.
 `ranks`: 4 traces of 60 MB by the whole command, against a bare decoder (`msgspec`, typed, two processes) and HTA's
 temporal breakdown. `file`: one trace of 400 MB, also gzipped, against `orjson.loads` of its bytes, which are read
 before its clock starts, with the garbage collector off. `growth`: from 10 MB to 2 GB, processor time of one process an
-event, beyond that of a trace of hardly any, and peaks of as many as are used.
+event, beyond that of a trace of hardly any, and peaks of as many as are used. `damage`: a trace of 60 MB with something
+wrong in every event, against the same with a number there, likewise.
 
 HTA comes in an environment of its own: python -m venv hta && hta/bin/pip install traceinsight==0.6.1, then
 --hta hta/bin/python.
@@ -92,6 +93,17 @@ print(traces.get_temporal_breakdown(visualize=False))
 HTA_RUNS = 2  # it takes ten times as long as all others together
 GROWTH = {10: 45, 60: 15, 400: 7, 2000: 3}
 """Megabytes, and how many turns: the fewer events, the more of the time is that of the start, which varies."""
+
+DAMAGE = {
+    "`NaN`": (b"NaN", 1.5),
+    "`-inf`": (b"-inf", 1.5),
+    "an integer beyond 64 bits": (b"1180591620717411303424", 1.5),
+    "a text that is no UTF-8": (b'"caf\xe9"', 1.5),
+    "no value": (b"", None),
+    "a backslash that escapes nothing": (b'"C:\\Users"', None),
+}
+"""What stands in the place of a number in every event, and how much longer than it that may take."""
+DAMAGED_RUNS = 9
 
 
 class Ran(NamedTuple):
@@ -252,12 +264,41 @@ def growth(folder: Path, _runs: int, _hta: str | None) -> None:
         shutil.rmtree(path.parent)
 
 
+def damage(folder: Path, _runs: int, _hta: str | None) -> None:
+    """One file of 60 MB with something wrong in every event."""
+    print("\n### Damage")
+    heading("in every event", "processor µs an event", "as much as sound")
+    few = written(folder / "least", 0, "--ranks=1", "--printed")["events"]
+    events = written(folder / "sound", 60, "--ranks=1", "--printed")["events"] - few
+    (sound,) = (folder / "sound").iterdir()
+    before, *parts = sound.read_bytes().split(b'"args": {\n')
+    bad = folder / "damaged" / sound.name
+    bad.parent.mkdir()
+
+    def write(path: Path, value: bytes) -> Path:
+        with path.open("wb") as file:
+            file.write(before)
+            file.writelines(b'"args": {\n      "x": ' + value + b"," + part for part in parts)
+        return path
+
+    write(sound, b"1.0")
+    start = statistics.median(processor(folder / "least") for _ in range(DAMAGED_RUNS))
+    for name, (value, most) in DAMAGE.items():
+        write(bad, value)
+        runs = DAMAGED_RUNS if most else 1
+        turns = [(processor(sound) - start, processor(bad) - start) for _ in range(runs)]
+        whole, damaged = zip(*turns, strict=True)
+        told = ratio(damaged, whole, most) if most else f"{statistics.median(damaged) / statistics.median(whole):.0f}"
+        row(name, f"{1e6 * statistics.median(damaged) / events:.2f}", told)
+    shutil.rmtree(folder)
+
+
 def processor(path: Path) -> float:
     """Processor seconds of an analysis by one process."""
     return analyze(str(path), "--jobs=1").processor
 
 
-PARTS = {"ranks": ranks, "file": file, "growth": growth}
+PARTS = {"ranks": ranks, "file": file, "growth": growth, "damage": damage}
 
 
 def machine() -> Iterator[str]:

@@ -55,8 +55,8 @@ def rank(number: int | None = 0, **changes: object) -> RankInfo:
             ),
             actions=ActionsInfo(told_by="labels", dialect="torch stages", counts={"F": 8, "B": 8}),
             lanes=(
-                LaneInfo(lane=0, compute=284, messages=0, collectives=0, busy_ns=250 * MS),
-                LaneInfo(lane=1, compute=0, messages=16, collectives=66, busy_ns=90 * MS),
+                LaneInfo(lane=0, compute=278, messages=0, collectives=0, copies=6, busy_ns=250 * MS),
+                LaneInfo(lane=1, compute=0, messages=16, collectives=66, copies=0, busy_ns=90 * MS),
             ),
             threads=(ThreadInfo(pid="1", tid="7", names=("python",), operators=352, ranges=20, launches=366),),
             groups=(GroupInfo(name="3", description="mesh_pp", purpose="pp", ranks=(0, 1), calls=16),),

@@ -167,6 +167,7 @@ def _both(one: Doubts, other: Doubts) -> Doubts:
     counts = {
         field.name: getattr(one, field.name) + getattr(other, field.name)
         for field in dataclasses.fields(Doubts)
-        if field.name != "moments"
+        if field.name not in {"moments", "overran_ns"}
     }
-    return Doubts(**counts, moments=np.concatenate((one.moments, other.moments)))
+    longest = max(one.overran_ns, other.overran_ns)
+    return Doubts(**counts, overran_ns=longest, moments=np.concatenate((one.moments, other.moments)))

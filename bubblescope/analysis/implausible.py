@@ -14,7 +14,9 @@ _DONE = (
     ("unplaced", "left out, without a usable time"),
     ("misplaced", "left out, where nothing can have been"),
     ("shortened", "counted without their length, which is negative or longer than can be"),
+    ("overran", "kernels that end after the next one of their stream began, cut there"),
     ("ahead", "kernels that begin before their launches, kept: the clock of the GPU is off"),
+    ("overlapping", "kernels that overlap others of their stream, kept: they are many, so that it may be several"),
 )
 
 
@@ -30,7 +32,8 @@ def implausible(job: Job, used: AbstractSet[int]) -> list[Finding]:
         counts = {name: _total(doubts, name) for name, _ in _DONE}
         if any(counts.values()):
             severity: Severity = "warning" if steps or counts["unplaced"] else "info"
-            findings.append(Finding("implausible-times", severity, _said(counts, sorted(steps)), path))
+            longest = max(each.overran_ns for each in doubts)
+            findings.append(Finding("implausible-times", severity, _said(counts, longest, sorted(steps)), path))
         if doubled := _total(doubts, "doubled"):
             message = f"{doubled} events stand in the file twice; each counts once"
             findings.append(Finding("doubled-events", "info", message, path))
@@ -41,8 +44,9 @@ def _total(doubts: list[Doubts], name: str) -> int:
     return sum(getattr(each, name) for each in doubts)
 
 
-def _said(counts: dict[str, int], steps: list[int]) -> str:
-    parts = "; ".join(f"{what} ({counts[name]})" for name, what in _DONE if counts[name])
+def _said(counts: dict[str, int], longest: int, steps: list[int]) -> str:
+    by = {"overran": f", by up to {words.duration(longest)}"}
+    parts = "; ".join(f"{what} ({counts[name]}{by.get(name, '')})" for name, what in _DONE if counts[name])
     where = f"; used steps that they concern: {', '.join(map(str, steps[:8]))}" if steps else ""
     more = ", ..." if len(steps) > 8 else ""
     return f"{words.counted(sum(counts.values()), 'event')} with times that cannot be: {parts}{where}{more}"

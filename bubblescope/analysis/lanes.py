@@ -17,8 +17,9 @@ class Lanes:
     """Times at which something of each kind ran; the sets overlap.
 
     `stray` is compute that belongs to no action, the optimizer's apart; `in_stage` are tensor-,
-    context- and expert-parallel collectives; `unexplained` those whose purpose nobody tells.
-    `busy` is all compute with the optimizer's, `elsewhere` all that no action needed.
+    context- and expert-parallel collectives; `unexplained` those whose purpose nobody tells;
+    `copies` those between the host and the device. `busy` is all compute with the optimizer's,
+    `elsewhere` all that is no action's work.
     """
 
     compute: Spans
@@ -28,6 +29,7 @@ class Lanes:
     dp: Spans
     unexplained: Spans
     messages: Spans
+    copies: Spans
     busy: Spans
     elsewhere: Spans
 
@@ -46,8 +48,9 @@ def lanes_of(timeline: RankTimeline) -> Lanes:
         dp=_shared(timeline, {"dp"}),
         unexplained=unexplained,
         messages=Spans.of(timeline.messages.start, timeline.messages.end),
+        copies=timeline.copies,
         busy=Spans.join((compute, optimizer)),
-        elsewhere=Spans.join((stray, optimizer, in_stage, unexplained, _unclear(timeline))),
+        elsewhere=Spans.join((stray, optimizer, in_stage, unexplained, _unclear(timeline), timeline.copies)),
     )
 
 

@@ -93,21 +93,23 @@ def whole_step(lanes: Lanes, window: Window, *, piped: bool) -> Partition:
     """Split a step of a rank whose actions are unknown: all compute counts, whatever asked for it.
 
     In a pipeline exposed messages are `pp_wait` with `split` false, as nothing tells what of them is
-    transfer; without one they are as `other` as any communication that nobody explains.
+    transfer; without one they are as `other` as any communication that nobody explains. So are copies.
     """
-    layers = (lanes.busy, lanes.in_stage, lanes.dp, lanes.unexplained, lanes.messages)
-    compute, comm, dp, unexplained, messages, rest = lengths_by_layer(layers, window.start, window.end)
+    layers = (lanes.busy, lanes.in_stage, lanes.dp, lanes.unexplained, lanes.messages, lanes.copies)
+    compute, comm, dp, unexplained, messages, copies, rest = lengths_by_layer(layers, window.start, window.end)
+    other = unexplained + copies
     if not piped:
-        return Partition(compute, comm, dp, 0, 0, rest, unexplained + messages, split=True)
-    return Partition(compute, comm, dp, 0, messages, rest, unexplained, split=not messages)
+        return Partition(compute, comm, dp, 0, 0, rest, other + messages, split=True)
+    return Partition(compute, comm, dp, 0, messages, rest, other, split=not messages)
 
 
 def outside(lanes: Lanes, windows: Iterable[Window]) -> Outside:
     """Split what of a step lies outside the pipeline window: before it and after it."""
-    layers = (lanes.optimizer, lanes.compute, lanes.dp, Spans.join((lanes.in_stage, lanes.unexplained)))
+    moving = Spans.join((lanes.in_stage, lanes.unexplained, lanes.copies))
+    layers = (lanes.optimizer, lanes.compute, lanes.dp, moving)
     sums = np.zeros(5, np.int64)
     for window in windows:
         if window.length > 0:
             sums += lengths_by_layer(layers, window.start, window.end)
-    optimizer, compute, dp, comm, rest = map(int, sums)
-    return Outside(dp=dp, optimizer=optimizer, host=rest, other=compute + comm)
+    optimizer, compute, dp, moved, rest = map(int, sums)
+    return Outside(dp=dp, optimizer=optimizer, host=rest, other=compute + moved)

@@ -46,9 +46,9 @@ def _shares(view: RankView, ends: Mapping[int, int]) -> Shares:
 
 
 def _ran(view: RankView) -> Spans:
-    """All that ran on the rank, kernels that wait for a peer included."""
+    """All that ran on the rank, kernels that wait for a peer and copies included."""
     calls = view.timeline.collectives
-    return Spans.join((view.lanes.busy, view.lanes.messages, Spans.of(calls.start, calls.end)))
+    return Spans.join((view.lanes.busy, view.lanes.messages, view.lanes.copies, Spans.of(calls.start, calls.end)))
 
 
 def _useful(view: RankView, ends: Mapping[int, int], whole: int) -> float | None:

@@ -29,6 +29,8 @@ AT_LEAST_0 = (
     "p2p_ns",
     "host_gap_ns",
     "pause_ns",
+    "offload_ns",
+    "overrun_ns",
     "recv_ahead",
     "first_step",
     "dp_ns",
@@ -153,8 +155,9 @@ def _hosts(job: Job) -> Iterator[str]:
         yield f"host_gaps_ns needs a time for each of {job.p} ranks, found {len(job.host_gaps_ns)}"
     if any(not 0 <= gap <= LONGEST_NS for gap in job.host_gaps_ns):
         yield f"host_gaps_ns must be at least 0 and no more than 10^15, found {max(job.host_gaps_ns, key=abs)}"
-    if not 0 <= job.pause_chance <= 1:
-        yield f"pause_chance must lie between 0 and 1, found {job.pause_chance}"
+    for name in ("pause_chance", "overrun_chance"):
+        if not 0 <= getattr(job, name) <= 1:
+            yield f"{name} must lie between 0 and 1, found {getattr(job, name)}"
 
 
 def _faults(job: Job) -> Iterator[str]:
@@ -182,6 +185,8 @@ def _wishes(job: Job) -> Iterator[str]:
         yield "gloo fuses nothing"
     if job.backend == "cpu" and (job.host != "all" or job.recompute):
         yield "on a CPU the host is all that is recorded, and nothing is computed again"
+    if job.backend == "cpu" and (job.offload_ns or job.overrun_ns):
+        yield "on a CPU there are no copies to the host, and no kernels that could overrun"
     if job.backend == "cpu" and "nsys" in job.recorders:
         yield "nsys records GPUs: on a CPU the recorder is kineto"
     yield from _files(job)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from bubblescope.emit.groups import communicator, groups_of, message_args
 from bubblescope.emit.job import Job
 from bubblescope.emit.names import (
@@ -19,7 +21,7 @@ from bubblescope.emit.names import (
 from bubblescope.emit.pieces import Piece, cut
 from bubblescope.emit.run import Done, Ran, Run, Span, Step, Transfer
 from bubblescope.emit.simulate import START_NS, TICK_NS, shortest
-from bubblescope.emit.tape import COMPUTE_STREAM, COPY_STREAM, Args, Launch, Node, Tape
+from bubblescope.emit.tape import COMPUTE_STREAM, Args, Launch, Node, Tape
 from bubblescope.model.actions import Action, Kind
 
 __all__ = ["CudaRank"]
@@ -32,6 +34,7 @@ MOST_NS = 4_000  # of a unit of the host's work
 MESSAGE_TICKS = 6  # units that a message takes, its label included
 GAP_TICKS = 17  # units between posting the receives of a block and launching its first kernel
 TP_STREAM, DP_STREAM = 36, 40
+COPY_STREAM = {"DtoH": 13, "HtoD": 14, "PtoP": 23}
 FIRST_STREAM = {(True, True): 20, (True, False): 24, (False, True): 28, (False, False): 32}
 """Of the first stage's messages, by whether they are forwards and whether they are sends."""
 
@@ -129,12 +132,12 @@ class CudaRank:
         self.tape.project(name, span, note, stream)
         self.at += 5 * unit
 
-    def _copy(self, transfer: Transfer) -> None:
+    def _hand_over(self, transfer: Transfer) -> None:
         """Move a block's output to another GPU of the process."""
         unit, at = self.unit, self.at
         owner = self.tape.op("aten::to", at, at + 4 * unit)
-        span = self._shown((transfer.begin, transfer.end), COPY_STREAM)
-        self.tape.copy(span, Launch(at + unit, at + 2 * unit, owner))
+        span = self._shown((transfer.begin, transfer.end), COPY_STREAM["PtoP"])
+        self.tape.copy("PtoP", span, Launch(at + unit, at + 2 * unit, owner), COPY_STREAM["PtoP"])
         self.at += 5 * unit
 
     def _told(self, transfer: Transfer, span: Span, *, sends: bool) -> None:
@@ -180,14 +183,28 @@ class CudaRank:
             if part.action.kind == Kind.F:
                 self._forward(part, pieces)
                 forwards += [piece for piece in pieces if not piece.comm]
+                self._copy("DtoH", part.end, backward=False)
             else:
                 self._backward(part.action, pieces)
+                if part.action.kind != Kind.W:
+                    self._copy("HtoD", self.at + self.unit, backward=True)
         if self.job.labels == "pp":
             name = block_label(ran.actions)
             owner = self.tape.mark(name, opened, self.at)
             if forwards:
                 self.tape.project(name, (forwards[0].begin, forwards[-1].end), owner, COMPUTE_STREAM)
         self.at += self.unit
+
+    def _copy(self, way: Literal["HtoD", "DtoH"], begin: int, *, backward: bool) -> None:
+        """Move activations to the host or back, beside all else, where the job does so at all."""
+        if not self.job.offload_ns:
+            return
+        at, unit, stream = self.at, self.unit, COPY_STREAM[way]
+        owner = self.tape.op("aten::copy_", at, at + unit, backward=backward)
+        launch = Launch(at + unit // 4, at + unit // 2, owner, self.tape.engine if backward else None)
+        begin = max(begin, self.busy.get(stream, 0))
+        self.tape.copy(way, self._shown((begin, begin + self.job.offload_ns), stream), launch, stream)
+        self.at += unit
 
     def _forward(self, done: Done, pieces: list[Piece]) -> None:
         unit, tape = self.unit, self.tape
@@ -272,7 +289,7 @@ class CudaRank:
             self.tape.op("aten::detach", self.at, self.at + self.unit // 2, number=self.tape.number)
             self.at += self.unit
             if self.job.one_process:
-                self._copy(transfer)
+                self._hand_over(transfer)
             elif follower is not None and follower.fused:
                 self._batch(transfer, run.transfers[follower.parts[0].action])
             else:

@@ -96,6 +96,11 @@ class Job:
         host_gaps_ns: the same for each pipeline rank, in place of it; empty for ranks alike.
         pause_ns: how long a host stands still that pauses, as for garbage collection.
         pause_chance: how likely it does so in a forward, each rank by itself: before it, or behind its first kernel.
+        offload_ns: how long the copy of a forward's activations to the host takes, which begins at its end, and that
+            of others back for the next backward, which begins as soon as a backward's launches are through; each way
+            has a stream of its own, and nobody waits for it.
+        overrun_ns: how much too late a recorded end of a compute kernel lies that is wrong.
+        overrun_chance: how likely one is, each by itself.
         recv_ahead: by how many actions earlier than needed a receive is posted.
         steps: optimizer steps recorded.
         first_step: number in the first `ProfilerStep#N`.
@@ -170,6 +175,9 @@ class Job:
     host_gaps_ns: tuple[int, ...] = ()
     pause_ns: int = 0
     pause_chance: float = 0.0
+    offload_ns: int = 0
+    overrun_ns: int = 0
+    overrun_chance: float = 0.0
     recv_ahead: int = 0
     steps: int = 2
     first_step: int = 0

@@ -6,7 +6,7 @@ import random
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bubblescope.emit.about import about
 from bubblescope.emit.job import Job
@@ -19,13 +19,13 @@ from bubblescope.emit.tape import Args, Tape
 __all__ = ["export"]
 
 LEAD_NS, LATER_NS = 3_000_000_000, 11_000_000  # from a session's start to the first step; and how much more a rank
-COPY_KIND = 10  # from one GPU to another
-COPY_BYTES = 8_388_608
 API = {
-    "cudaMemcpyPeerAsync": "cudaMemcpyPeerAsync_v4000",
     "cudaLaunchKernel": "cudaLaunchKernel_v7000",
     "cudaLaunchKernelExC": "cudaLaunchKernelExC_v11060",
+    "cudaMemcpyAsync": "cudaMemcpyAsync_v3020",
+    "cudaMemcpyPeerAsync": "cudaMemcpyPeerAsync_v4000",
 }
+COPY_KIND = {"HtoD": 1, "DtoH": 2, "PtoP": 10}
 LAUNCHED = {
     "contextId": 1,
     "greenContextId": 0,
@@ -83,6 +83,13 @@ class _Seen(NamedTuple):
         """Who did it, where that is a thread of the host."""
         return global_id(self.tape.pid, self.event["tid"])
 
+    @property
+    def on_gpu(self) -> dict[str, Any]:
+        """When and where it ran, and the number of its launch, where that was on a GPU."""
+        args = self.event["args"]
+        where = {"deviceId": args["device"], "streamId": args["stream"], "globalPid": global_id(self.tape.pid)}
+        return {"start": self.start, "end": self.end} | where | {"correlationId": args["correlation"]}
+
 
 class _Session:
     """The rows of what happened, in nanoseconds since `origin`, each table shuffled."""
@@ -99,17 +106,13 @@ class _Session:
                 "shortName": strings.ident(short_name(name)),
                 "mangledName": strings.ident(mangled_name(name)),
             }
-            where = {"deviceId": args["device"], "streamId": args["stream"], "globalPid": global_id(seen.tape.pid)}
-            ident = {"correlationId": args["correlation"], "gridId": args["correlation"]}
-            yield {"start": seen.start, "end": seen.end} | where | ident | names | LAUNCHED
+            yield seen.on_gpu | {"gridId": args["correlation"]} | names | LAUNCHED
 
     def copies(self) -> Iterator[Row]:
-        """One row a copy between GPUs."""
+        """One row a copy."""
         for seen in self._shuffled("gpu_memcpy"):
-            args = seen.event["args"]
-            where = {"deviceId": args["device"], "streamId": args["stream"], "globalPid": global_id(seen.tape.pid)}
-            what = {"correlationId": args["correlation"], "copyKind": COPY_KIND, "bytes": COPY_BYTES}
-            yield {"start": seen.start, "end": seen.end, "contextId": 1} | where | what
+            kind = COPY_KIND[seen.event["name"].split()[1]]
+            yield seen.on_gpu | {"contextId": 1, "bytes": seen.end - seen.start, "copyKind": kind}
 
     def launches(self, strings: Strings) -> Iterator[Row]:
         """One row a launch; its correlation id is unique in its process alone."""

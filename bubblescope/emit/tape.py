@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -17,19 +18,17 @@ __all__ = ["BASE_NS", "COMPUTE_STREAM", "Args", "Call", "Launch", "Node", "Tape"
 BASE_NS = 1_790_857_026_000_000_000
 ORIGIN_NS = BASE_NS + 5_112_000_000_000_000
 COMPUTE_STREAM = 7
-COPY_STREAM = 23
-COPY = "Memcpy PtoP (Device -> Device)"
-GPU_ROWS = frozenset({"kernel", "gpu_memcpy", "gpu_user_annotation"})
-RECORDED = {
-    "all": None,
-    "launches": frozenset({"cuda_runtime", "kernel", "gpu_memcpy", "ac2g"}),
-    "none": frozenset({"kernel", "gpu_memcpy"}),
-}
+COPY_ENDS = {"HtoD": "Pinned -> Device", "DtoH": "Device -> Pinned", "PtoP": "Device -> Device"}
 MOST_OF_A_RANK = 10_000_000
 """Numbers that a GPU may use of those of its process."""
 
+RAN = frozenset({"kernel", "gpu_memcpy"})
+GPU_ROWS = RAN | {"gpu_user_annotation"}
+RECORDED = {"all": None, "launches": RAN | {"cuda_runtime", "ac2g"}, "none": RAN}
 STATIC = {"queued": 0, "registers per thread": 96, "shared memory": 49152, "blocks per SM": 1.0, "warps per SM": 8.0}
 GRID = {"grid": [132, 1, 1], "block": [256, 1, 1], "est. achieved occupancy %": 12}
+
+CopyWay = Literal["HtoD", "DtoH", "PtoP"]
 
 Where = tuple[int, int]
 """A process and a thread; on a GPU a device and a stream."""
@@ -102,6 +101,7 @@ class Tape:
         before = rank * MOST_OF_A_RANK if job.one_process else 0
         self.ids, self.correlation, self.flows = before, 1000 + before, before
         self.number = 1
+        self._overruns = random.Random(f"{job.seed}.{rank}.overruns")  # noqa: S311 - apart from what the run draws
 
     def events(self, cycle: int = 0) -> list[Args]:
         """Host rows, then GPU rows of a recording, each by start, outer before inner."""
@@ -172,29 +172,30 @@ class Tape:
         extra: Args | None = None,
     ) -> None:
         """Append a kernel, its launch, and the arrow between them."""
+        if stream == COMPUTE_STREAM and self._overruns.random() < self.job.overrun_chance:
+            span = (span[0], span[1] + self.job.overrun_ns)
+        self._ran("kernel", name, span, launch, stream).update(STATIC | GRID | (extra or {}))
+
+    def copy(self, way: CopyWay, span: Span, launch: Launch, stream: int) -> None:
+        """Append a copy from or to pinned memory of the host, or another GPU; its call, and the arrow between them."""
+        self._ran("gpu_memcpy", f"Memcpy {way} ({COPY_ENDS[way]})", span, launch, stream)
+
+    def _ran(self, cat: str, name: str, span: Span, launch: Launch, stream: int) -> Args:
+        """Append what ran on a stream, with the call that asked for it; its arguments, to be completed."""
         self.correlation += 1
         thread = (self.pid, self.main if launch.tid is None else launch.tid)
-        api = "cudaLaunchKernelExC" if name.startswith("nccl") else "cudaLaunchKernel"
         external = launch.owner["External id"]
+        api = "cudaLaunchKernelExC" if name.startswith("nccl") else "cudaLaunchKernel"
+        if cat == "gpu_memcpy":
+            api = "cudaMemcpyPeerAsync" if "PtoP" in name else "cudaMemcpyAsync"
         args = self.row("cuda_runtime", api, thread, (launch.begin, launch.end))
         args |= {"External id": external, "cbid": 211, "correlation": self.correlation}
         self.flow("s", "ac2g", self.correlation, thread, launch.begin)
-        args = self.row("kernel", name, (self.device, stream), span)
+        args = self.row(cat, name, (self.device, stream), span)
         args |= {"External id": external, "device": self.device, "context": 1, "stream": stream}
-        args |= {"correlation": self.correlation} | STATIC | GRID | (extra or {})
+        args |= {"correlation": self.correlation}
         self.flow("f", "ac2g", self.correlation, (self.device, stream), span[0])
-
-    def copy(self, span: Span, launch: Launch) -> None:
-        """Append a copy to another GPU of the process, its launch, and the arrow between them."""
-        self.correlation += 1
-        thread, ident = (self.pid, self.main), {"correlation": self.correlation}
-        external = {"External id": launch.owner["External id"]}
-        args = self.row("cuda_runtime", "cudaMemcpyPeerAsync", thread, (launch.begin, launch.end))
-        args |= external | {"cbid": 48} | ident
-        self.flow("s", "ac2g", self.correlation, thread, launch.begin)
-        args = self.row("gpu_memcpy", COPY, (self.device, COPY_STREAM), span)
-        args |= external | {"device": self.device, "context": 1, "stream": COPY_STREAM} | ident | {"bytes": 8_388_608}
-        self.flow("f", "ac2g", self.correlation, (self.device, COPY_STREAM), span[0])
+        return args
 
     def call(self, name: str, span: Span, *values: int, tid: int | None = None) -> None:
         """Append a call of NCCL, by the main thread if no other is named."""

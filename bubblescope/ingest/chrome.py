@@ -12,6 +12,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest.assemble import assemble
 from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.events import Window, decode_exact, decode_fast
+from bubblescope.ingest.mending import WORDS
 from bubblescope.ingest.metadata import Members
 from bubblescope.ingest.pause import collector_paused
 from bubblescope.ingest.pieces import Part, Piece, Split
@@ -50,9 +51,9 @@ def read_all(
     """
     path = Path(path)
     parts = split and split.each(_read_piece, progress)
-    if parts:
+    if split and parts:
         with collector_paused():
-            return _assembled(path, parts)
+            return _assembled(path, parts, _repaired(split.pieces, parts))
     with Stream(path, progress) as stream, collector_paused():
         ranks = _ranks(Buffer(stream, window))
         damage = stream.repairs.findings(path)
@@ -63,11 +64,14 @@ def read_all(
         ]
 
 
-Collected = tuple[Collector, Members]
+Collected = tuple[Collector, Members, Repairs]
 
 
 def _read_piece(piece: Piece, progress: Progress | None) -> Collected | None:
-    """What is collected of a piece, and what its document tells; None unless it is sound and of one document."""
+    """What is collected of a piece, what its document tells, and what was mended.
+
+    None unless it is of one document, and sound but for words that are no JSON: these move no border of events.
+    """
     seen: list[type] = []
     told = Members()
     rank = _Rank(told)
@@ -80,22 +84,30 @@ def _read_piece(piece: Piece, progress: Progress | None) -> Collected | None:
                     told.take(part.key, part.text)
                 elif isinstance(part, Events):
                     rank.take(buffer, told)
-            mended = stream.repairs.findings(piece.path)
     except InputError:
         return None
     one = seen.count(Document) == seen.count(Events) == 1
     cut_in_events = not piece.tail or seen[-1] is Events  # and not in a list of something else
-    return (rank.collector, told) if one and cut_in_events and not mended and not rank.exact else None
+    sound = stream.repairs.only(WORDS) and not rank.exact
+    return (rank.collector, told, stream.repairs) if one and cut_in_events and sound else None
 
 
-def _assembled(path: Path, parts: Sequence[Collected]) -> list[RankTrace]:
+def _repaired(pieces: Sequence[Piece], parts: Sequence[Collected]) -> Repairs:
+    """What was mended in all pieces, with places of the file."""
+    repairs = Repairs()
+    for piece, (*_, found) in zip(pieces, parts, strict=True):
+        repairs.absorb(found, piece.begin - len(piece.head))
+    return repairs
+
+
+def _assembled(path: Path, parts: Sequence[Collected], repairs: Repairs) -> list[RankTrace]:
     """The traces of a file, all pieces together."""
-    (collector, told), *others = parts
-    for other, more in others:
+    (collector, told, _), *others = parts
+    for other, more, _ in others:
         collector.absorb(other)
         more.add(told)  # where both tell, the later one counts
         told = more
-    return assemble(path, path.stat().st_size, collector, told)
+    return assemble(path, path.stat().st_size, collector, told, repairs.findings(path))
 
 
 class _Rank:

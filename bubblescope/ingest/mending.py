@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-__all__ = ["BYTES", "COMMAS", "DOUBTFUL", "LONGEST", "Mended", "is_sound", "mend", "mend_value"]
+__all__ = ["BYTES", "COMMAS", "DOUBTFUL", "LONGEST", "WORDS", "Mended", "is_sound", "mend", "mend_value"]
 
 LONGEST = 1 << 20
 """Bytes; a damaged object beyond is left alone, as looking at it byte by byte takes long."""

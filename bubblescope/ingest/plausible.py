@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from bubblescope.ingest.copies import copies
 from bubblescope.ingest.queues import turns
+from bubblescope.ingest.serial import Overruns, overruns
 from bubblescope.model.columns import Bools, Times, distinct
 from bubblescope.model.trace import Annotations, Doubts, Kernels, Launches, Ops, RankTrace
 
@@ -57,7 +58,8 @@ def plausible(trace: RankTrace, unplaced: int) -> RankTrace:
     """The trace without what cannot be, and what was done about it.
 
     What cannot have been where it is is left out, a kernel with its launch. What cannot last as long as it does keeps
-    its place: a range ends with all else; anything else becomes as short as nothing, like what ends before it begins.
+    its place: a range ends with all else, a kernel where the next one of its stream begins; anything else becomes as
+    short as nothing, like what ends before it begins.
 
     Args:
         trace: a rank's events as the file gives them.
@@ -68,27 +70,41 @@ def plausible(trace: RankTrace, unplaced: int) -> RankTrace:
     blocks = blocks.without(again)
     away = _away(blocks)
     blocks, lost = _left_out(blocks, away)
-    backwards = [block.end < block.start for block in blocks]
-    blocks = blocks.ended([block.start for block in blocks], backwards)
     turned = turns(blocks.kernels, blocks.launches)
-    long = _endless(blocks)
-    long[_KERNELS][turned.long] = True
-    blocks = blocks.ended(_ends(blocks, long), long)
-    wrong = [a | b for a, b in zip(backwards, long, strict=True)]
     astray = [np.zeros(len(block), np.bool_) for block in blocks]
     astray[_KERNELS][turned.misplaced] = True
-    wrong[_KERNELS] &= ~astray[_KERNELS]
-    late = _shortened(blocks, wrong)
     blocks, early = _left_out(blocks, astray)
+    backwards = [block.end < block.start for block in blocks]
+    blocks = blocks.ended([block.start for block in blocks], backwards)
+    over = overruns(blocks.kernels, trace.names)
+    blocks = blocks._replace(kernels=_cut(blocks.kernels, over))
+    long = _endless(blocks)
+    blocks = blocks.ended(_ends(blocks, long), long)
+    shortened = [a | b for a, b in zip(backwards, long, strict=True)]
+    count = _count(shortened)
+    shortened[_KERNELS][np.concatenate((over.rows, over.doubtful))] = True
+    late = _shortened(blocks, shortened)
     doubts = Doubts(
         unplaced=unplaced,
         misplaced=_count(away) + _count(astray),
-        shortened=_count(wrong),
+        shortened=count,
+        overran=len(over.rows),
+        overran_ns=over.longest,
+        overlapping=over.overlapping,
         doubled=_count(again),
         ahead=turned.ahead,
         moments=distinct(np.concatenate((lost, early, turned.jumps, *late))),
     )
     return replace(trace, doubts=doubts, **blocks._asdict())
+
+
+def _cut(kernels: Kernels, over: Overruns) -> Kernels:
+    """The kernels, those that overran cut."""
+    if not len(over.rows):
+        return kernels
+    end = kernels.end.copy()
+    end[over.rows] = over.end
+    return kernels.replace(end=end)
 
 
 def _away(blocks: _Blocks) -> list[Bools]:
@@ -153,7 +169,7 @@ def _ends(blocks: _Blocks, long: list[Bools]) -> list[Times]:
 
 
 def _shortened(blocks: _Blocks, wrong: list[Bools]) -> list[Times]:
-    """When the host asked for work that is now without its length, and when ranges began that were cut."""
+    """When the host asked for work whose length is wrong, and when ranges began that were cut."""
     kernels, launches = blocks.kernels, blocks.launches
     work = kernels.take(wrong[_KERNELS])
     asked = launches.start[np.isin(launches.correlation, work.correlation[work.correlation >= 0])]

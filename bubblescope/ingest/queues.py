@@ -14,10 +14,6 @@ __all__ = ["Turns", "turns"]
 _SLACK = 1_000_000
 """ns. Profilers match the clocks of host and GPU to some microseconds, and times are rounded to one."""
 
-_SECOND = 1_000_000_000
-"""ns that a kernel must overlap those behind it before its length is doubted. Programmatic dependents begin before
-their predecessors end, by microseconds; an overflow of 32 bits of nanoseconds lasts 4 seconds."""
-
 _FEW = 0.01
 _FEWEST = 3
 """If more than this share of the kernels, and more than so many, break a rule, it does not hold in this file: the
@@ -32,48 +28,32 @@ class Turns:
 
     Attributes:
         misplaced: rows of kernels that began before their launch, or out of the order of their stream.
-        long: rows of those that still ran a second after others had begun that their stream runs behind them.
         ahead: how many began before their launch, if many did.
         jumps: host moments at which that began or ended, if it did so seldom.
     """
 
     misplaced: Ints
-    long: Ints
     ahead: int
     jumps: Times
 
 
 def turns(kernels: Kernels, launches: Launches) -> Turns:
-    """Look at the kernels that have a launch of their own; those of a graph share one, and have no order.
-
-    Without any launch, kernels began in the order in which they were asked for.
-    """
-    if not len(launches):
-        return _unlaunched(kernels)
+    """Look at the kernels that have a launch of their own; those of a graph share one, and have no order."""
     rows, launch = _pairs(kernels, launches)
     order = np.argsort(launches.start[launch], kind="stable")
     rows, launch = rows[order], launch[order]
     before = kernels.start[rows] < launches.start[launch] - _SLACK
     order = np.argsort(kernels.lane[rows], kind="stable")
     queue, call = rows[order], launch[order]
-    wrong, long = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-    wrong[order], long[order] = _against_neighbours(
-        kernels.lane[queue],
-        (kernels.start[queue], kernels.end[queue]),
-        (launches.start[call], launches.end[call]),
+    wrong = np.zeros(len(rows), np.bool_)
+    wrong[order] = _against_neighbours(
+        kernels.lane[queue], kernels.start[queue], (launches.start[call], launches.end[call])
     )
     if _few(before):
-        return Turns(rows[wrong | before], rows[long & ~before], 0, launches.start[:0])
+        return Turns(rows[wrong | before], 0, launches.start[:0])
     turned = np.flatnonzero(before[1:] != before[:-1]) + 1
     jumps = launches.start[launch[turned if len(turned) <= _FEWEST else turned[:0]]]
-    return Turns(rows[wrong], rows[long], int(before.sum()), jumps)
-
-
-def _unlaunched(kernels: Kernels) -> Turns:
-    rows = np.lexsort((kernels.start, kernels.lane))
-    lane, start = kernels.lane[rows], kernels.start[rows]
-    _, long = _against_neighbours(lane, (start, kernels.end[rows]), (start, start))
-    return Turns(rows[:0], rows[long], 0, start[:0])
+    return Turns(rows[wrong], int(before.sum()), jumps)
 
 
 def _few(hit: Bools) -> bool:
@@ -101,26 +81,23 @@ def _alone(correlation: Times) -> Ints:
     return rows
 
 
-def _against_neighbours(lane: Ints, ran: tuple[Times, Times], called: tuple[Times, Times]) -> tuple[Bools, Bools]:
-    """Of kernels by lane, then launch: which begin out of order, and which of the rest last too long.
+def _against_neighbours(lane: Ints, start: Times, called: tuple[Times, Times]) -> Bools:
+    """Which kernels, by lane, then launch, begin out of order.
 
     Each is held against two of the three behind it and of the three before it, so that one wrong neighbour accuses
     nobody. Where the calls of two threads overlap, either may come first.
 
     Args:
         lane: of each kernel.
-        ran: when each began and ended.
-        called: when its launch did.
+        start: when each began.
+        called: when its launch began and ended.
     """
-    start, end = ran
     after = _middle(*(_neighbour(lane, start, by, _MOST) for by in (1, 2, 3)))
     before = _middle(*(_neighbour(lane, start, -by, _LEAST) for by in (1, 2, 3)))
     apart = called[1][:-1] <= called[0][1:]
     first, last = np.append(True, apart)[: len(lane)], np.append(apart, True)[: len(lane)]
-    wrong = (first & (start < before - _SLACK)) | (last & (start > after + _SLACK))
-    wrong = wrong if _few(wrong) else np.zeros(len(lane), np.bool_)
-    long = last & ~wrong & (end > after + _SECOND)
-    return wrong, long if _few(long) else np.zeros(len(lane), np.bool_)
+    wrong: Bools = (first & (start < before - _SLACK)) | (last & (start > after + _SLACK))
+    return wrong if _few(wrong) else np.zeros(len(lane), np.bool_)
 
 
 def _neighbour(lane: Ints, start: Times, by: int, missing: int) -> Times:

@@ -36,6 +36,15 @@ class Repairs:
         """How many pieces of the file were left out, not counting what its missing end would have held."""
         return self._losses
 
+    def only(self, kind: str) -> bool:
+        """Whether nothing was left out, and nothing mended but what is of this kind."""
+        return not self._losses and not self._ends and self._mended.keys() <= {kind}
+
+    def absorb(self, later: Repairs, begin: int) -> None:
+        """Take over what was mended in the text that follows, whose places count from `begin`."""
+        if later._first is not None:
+            self.mend(begin + later._first, later._mended)
+
     def mend(self, at: int, kinds: Mapping[str, int]) -> None:
         """Note repairs that lost nothing: how many of each kind, the first of them at `at` or behind it."""
         if kinds:

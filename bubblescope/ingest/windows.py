@@ -6,7 +6,7 @@ bracket open, so it never decodes. No byte is copied for it: the comma of a bord
 overwritten, with `]` to end one window and with `[` to begin the next.
 
 A window that does not decode gives up what stands before the damage, and `damage.py` sees to the
-event that it is in; from behind it, windows go on.
+event that it is in; from behind it, windows go on. Words that are no JSON are no such damage.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TypeVar
 import msgspec
 
 from bubblescope.ingest import damage
+from bubblescope.ingest.bare_words import WithoutWords, position
 from bubblescope.ingest.damage import Decode
 from bubblescope.ingest.document import SPACE
 from bubblescope.ingest.mending import COMMAS
@@ -37,7 +38,6 @@ _FAR = 4096  # bytes; an event's first key lies nearer to its beginning
 _TOKEN = re.compile(rb'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|(?::\s*+)?+([{}\[\]])')
 _AT_FIRST = 4096  # bytes looked at, also behind damage, and twice as many with each success: its end may be near
 _DEEPEST = 64  # brackets within each other; more than for a damaged event, for what is sound must not be taken for one
-_BYTE = re.compile(r"\(byte (\d+)\)")
 
 
 def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
@@ -49,6 +49,7 @@ def windows(buffer: Buffer, decode: Decode[T]) -> Iterator[T]:
     mended or left out, and `buffer.repairs` tell.
     """
     reach = _AT_FIRST
+    decode = WithoutWords(decode, buffer.repairs)
     while True:
         if 2 * len(buffer) < len(buffer.data) and not buffer.ended:  # not each time, where events are damaged
             buffer.fill()
@@ -86,9 +87,9 @@ def _window(buffer: Buffer, decode: Decode[T], stop: int) -> tuple[bool, T | Non
         try:
             return False, _decode(buffer, cut, decode)
         except msgspec.DecodeError as failed:
-            where = _BYTE.search(str(failed))
+            where = position(failed)
             if where is not None:  # until there the text is sound, so no earlier border will do better
-                limit = buffer.start + int(where[1])
+                limit = buffer.start + where
                 break
     return _counted(buffer, decode, limit, stop)
 
@@ -105,8 +106,8 @@ def _counted(buffer: Buffer, decode: Decode[T], limit: int, stop: int) -> tuple[
         try:
             return end is not None, _decode(buffer, cut, decode)
         except msgspec.DecodeError as failed:
-            where = _BYTE.search(str(failed))
-            at = buffer.start + int(where[1]) if where else limit
+            where = position(failed)
+            at = limit if where is None else buffer.start + where
             limit = at if at < limit else (buffer.start + min(cut, limit)) // 2
     whole = stop == buffer.stop and (buffer.ended or len(buffer) >= damage.LONGEST_EVENT)
     if cut is None and limit == stop and not whole:

@@ -23,7 +23,7 @@ def lanes(trace: RankTrace) -> tuple[LaneInfo, ...]:
     if not trace.on_gpu:
         return ()
     trace = plainly(trace)
-    work, communication = gather(trace)
+    work, communication, copies = gather(trace)
     talk = describe(trace, communication)
     messages = np.zeros(len(communication), bool)
     messages[talk.kernel[talk.between_stages(trace.identity)].astype(np.int64)] = True
@@ -34,6 +34,7 @@ def lanes(trace: RankTrace) -> tuple[LaneInfo, ...]:
             compute=int(np.sum(work.lane == lane)),
             messages=int(np.sum(messages & (communication.lane == lane))),
             collectives=int(np.sum(~messages & (communication.lane == lane))),
+            copies=int(np.sum(copies.lane == lane)),
             busy_ns=_busy(trace, ran.lane == lane),
         )
         for lane in np.unique(ran.lane).tolist()

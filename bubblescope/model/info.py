@@ -76,12 +76,16 @@ class ActionsInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneInfo:
-    """A stream of a GPU: what ran on it, by number, and for how long anything did."""
+    """A stream of a GPU: what ran on it, by number, and for how long anything did.
+
+    `copies` are those between the host, or another device, and this one.
+    """
 
     lane: int
     compute: int
     messages: int
     collectives: int
+    copies: int
     busy_ns: int
 
 

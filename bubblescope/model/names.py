@@ -1,13 +1,17 @@
-"""What somebody called a range, without what a tool adds to it."""
+"""What somebody called a range, without what a tool adds to it; and which names of a table fit a pattern."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from bubblescope.model.columns import Bools
 from bubblescope.model.trace import RankTrace
 
-__all__ = ["parted", "plain", "plainly"]
+__all__ = ["matching", "parted", "plain", "plainly"]
 
 # torch.autograd.profiler.emit_nvtx: torch/csrc/profiler/util.cpp, getNvtxStr, in this order.
 _SUFFIX = re.compile(r", (?:seq = (\d{1,18})(?!\d)|seq = \d|op_id = \d|sizes = \[|input_op_ids = \[)")
@@ -31,3 +35,9 @@ def plainly(trace: RankTrace) -> RankTrace:
     """The trace with plain names, whatever recorded it; several places of the table may then hold one name."""
     names = tuple(map(plain, trace.names))
     return trace if names == trace.names else replace(trace, names=names)
+
+
+def matching(names: Sequence[str], pattern: str) -> Bools:
+    """For each name of a table, whether the pattern matches at its beginning."""
+    match = re.compile(pattern).match
+    return np.fromiter((match(name) is not None for name in names), bool, len(names))

@@ -136,7 +136,10 @@ class Collectives(Timed):
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class RankTimeline:
-    """One rank, reconstructed. `optimizer` is the time of the optimizer's own work.
+    """One rank, reconstructed.
+
+    `optimizer` is the time of the optimizer's own work, `copies` that of copies between the host, or another device,
+    and the rank's own: they are no work.
 
     `kernels` were recorded of it, of which `launched` have a launch.
 
@@ -160,6 +163,7 @@ class RankTimeline:
     collectives: Collectives = field(default_factory=Collectives.empty)
     calls: tuple[CommArgs, ...] = ()
     optimizer: Spans = field(default_factory=Spans.empty)
+    copies: Spans = field(default_factory=Spans.empty)
     reconstruction: Reconstruction | None = None
     restarts: bool = False
     resumed: tuple[int, ...] = ()
@@ -180,6 +184,7 @@ class RankTimeline:
             messages=self.messages.moved(move),
             collectives=self.collectives.moved(move),
             optimizer=self.optimizer.moved(move),
+            copies=self.copies.moved(move),
         )
 
     def own_collectives(self) -> Collectives:

@@ -154,12 +154,15 @@ class CommArgs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Doubts:
-    """Events of a rank whose times cannot be, as counts by what became of them.
+    """Events of a rank whose times cannot be, mostly as counts by what became of them.
 
     Attributes:
         unplaced: left out, for they have no usable time.
         misplaced: left out, for they lie where they cannot have been.
         shortened: kept where they begin, without a length that cannot be.
+        overran: kernels that ran on when the next one of their stream had begun, cut there.
+        overran_ns: by how much the worst of these did.
+        overlapping: kernels that do so on a stream that seems to be several, kept as they are.
         doubled: left out, for the file holds them twice.
         ahead: kernels that begin before their launches, kept as they are: the clock of the GPU is off.
         moments: when, on the host's clock, something that counts is missing or wrong, as far as that is known; sorted.
@@ -168,6 +171,9 @@ class Doubts:
     unplaced: int = 0
     misplaced: int = 0
     shortened: int = 0
+    overran: int = 0
+    overran_ns: int = 0
+    overlapping: int = 0
     doubled: int = 0
     ahead: int = 0
     moments: Times = field(default_factory=lambda: np.empty(0, np.int64))

@@ -23,7 +23,7 @@ from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import rings, with_purposes
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.sides import with_sides
-from bubblescope.reconstruct.units import NO_HOST, Units, gather, launched, matching
+from bubblescope.reconstruct.units import NO_HOST, Gathered, Units, gather, launched, matching
 
 __all__ = ["reconstruct"]
 
@@ -40,7 +40,8 @@ _OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     """All that one rank's trace tells by itself."""
     trace = main_process(plainly(trace))
-    work, communication = _dated(*gather(trace))
+    units = _dated(gather(trace))
+    work, communication, copies = units
     talk = describe(trace, communication)
     between = talk.between_stages(trace.identity)
     sent, shared = talk.take(between), talk.take(~between)
@@ -59,7 +60,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         ranges = actions.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
     untold = _half_told(trace, ranges, how, work)
     ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
-    marks = _marks(trace, Units.concat((work, communication)), ranges, how, work.host[optimizer])
+    marks = _marks(trace, Units.concat(units), ranges, how, work.host[optimizer])
     step = steps.rows_at(marks, ranges.start)
     whole = _one_step(trace, marks, how)
     numbered = actions.number(ranges, step)
@@ -81,7 +82,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         identity=trace.identity,
         absolute=trace.absolute,
         on_gpu=trace.on_gpu,
-        steps=steps.extent(marks, work, communication, on_gpu=trace.on_gpu),
+        steps=steps.extent(marks, *units, on_gpu=trace.on_gpu),
         actions=done,
         work=owned,
         layers=layer_work(trace, ranges, place, Units.concat((work.take(~optimizer), own.units))),
@@ -89,6 +90,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         collectives=collectives,
         calls=shared.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
+        copies=Spans.of(copies.start, copies.end),
         reconstruction=how if len(done) else None,
         kernels=known[0],
         launched=known[1],
@@ -103,13 +105,11 @@ def _noticed(trace: RankTrace, options: Options) -> tuple[Finding, ...]:
     return (*steps.repeated(trace), *lost(trace), *labels.unmatched(trace, options.labels))
 
 
-def _dated(work: Units, communication: Units) -> tuple[Units, Units]:
+def _dated(gathered: Gathered) -> Gathered:
     """Units with the moment they ran in place of the one they were asked for, if no launch at all was recorded."""
-    if any(np.any(units.host != NO_HOST) for units in (work, communication)):
-        return work, communication
-    both = (units.replace(host=units.start) for units in (work, communication))
-    work, communication = (units.in_host_order() for units in both)
-    return work, communication
+    if any(np.any(units.host != NO_HOST) for units in gathered):
+        return gathered
+    return Gathered(*(units.replace(host=units.start).in_host_order() for units in gathered))
 
 
 def _ranges(

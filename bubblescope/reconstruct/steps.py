@@ -162,14 +162,14 @@ def holding(marks: Marks, moments: Times) -> tuple[int, ...]:
     return tuple(marks.number[rows[rows >= 0]].tolist())
 
 
-def extent(marks: Marks, work: Units, communication: Units, *, on_gpu: bool) -> Steps:
-    """When each step ran: on a host the marks themselves; on a GPU from its first kernel to the next step's.
+def extent(marks: Marks, *ran: Units, on_gpu: bool) -> Steps:
+    """When each step ran: on a host the marks themselves; on a GPU from its first unit of any sort to the next step's.
 
     The last one, and one that no other follows at once, ends when both the GPU and the host were done with it.
     """
     if not on_gpu or not len(marks):
         return Steps(marks.start, marks.end, marks.number)
-    units = Units.concat((work, communication))
+    units = Units.concat(ran)
     step = rows_of(marks, units)
     first = np.full(len(marks), np.iinfo(np.int64).max)
     last = np.full(len(marks), np.iinfo(np.int64).min)

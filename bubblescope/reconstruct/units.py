@@ -2,30 +2,27 @@
 
 On a GPU a unit is a kernel, copy or fill, and the host asked for it at its launch. On a run
 without a GPU it is an outermost operator, and the host is the one that works. Communication
-stands apart, because a kernel that waits for a peer is not work.
+stands apart, because a kernel that waits for a peer is not work, and so do copies between the
+host and the device.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column, distinct
+from bubblescope.model.kernel_names import communicating, moving_off_device
+from bubblescope.model.names import matching
 from bubblescope.model.trace import Annotations, Ops, RankTrace
 
-__all__ = ["NO_HOST", "Units", "gather", "launched", "matching", "outermost"]
+__all__ = ["NO_HOST", "Gathered", "Units", "gather", "launched", "matching", "outermost"]
 
 NO_HOST = -(2**63)
 """`Units.host` where no launch was recorded."""
 
-# Kernels that move data between GPUs, whichever library they come from.
-_COMMUNICATION_KERNEL = (
-    r"(?i)^(void )?(nccl|rccl|msccl|hccl|hcom_|(\w+::)?cross_device_reduce"
-    r"|.*deep_ep|.*\bep::(inter|intra)node|.*nvshmem|memcpy ptop)"
-)
 _COMMUNICATION_OP = r"(c10d|_c10d_functional|_dtensor)::|record_param_comms$"
 _GLOO_CALL = r"gloo:"
 
@@ -50,16 +47,18 @@ class Units(Columns):
         return self.take(np.lexsort((self.start, self.host)))
 
 
-def matching(names: Sequence[str], pattern: str) -> Bools:
-    """For each name of a table, whether the pattern matches at its beginning."""
-    match = re.compile(pattern).match
-    return np.fromiter((match(name) is not None for name in names), bool, len(names))
+class Gathered(NamedTuple):
+    """A rank's units, each in host order; `copies` are those between the host, or another device, and its own."""
+
+    work: Units
+    communication: Units
+    copies: Units
 
 
-def gather(trace: RankTrace) -> tuple[Units, Units]:
-    """Split a rank's units into (work, communication), each in host order."""
+def gather(trace: RankTrace) -> Gathered:
+    """A rank's units by what they are."""
     units = _gpu_units(trace) if trace.on_gpu else _host_units(trace)
-    return units[0].in_host_order(), units[1].in_host_order()
+    return Gathered(*(each.in_host_order() for each in units))
 
 
 def launched(trace: RankTrace) -> tuple[int, int]:
@@ -68,7 +67,7 @@ def launched(trace: RankTrace) -> tuple[int, int]:
     return int(kernels.sum()), int(np.sum(kernels & (_launch_of(trace) >= 0)))
 
 
-def _gpu_units(trace: RankTrace) -> tuple[Units, Units]:
+def _gpu_units(trace: RankTrace) -> Gathered:
     kernels = trace.kernels
     launch = _launch_of(trace)
     seen = launch >= 0
@@ -77,8 +76,9 @@ def _gpu_units(trace: RankTrace) -> tuple[Units, Units]:
     )
     thread = np.where(seen, trace.launches.thread[launch], -1) if len(trace.launches) else np.full(len(kernels), -1)
     units = Units(kernels.start, kernels.end, host, thread, kernels.name, kernels.comm, kernels.lane)
-    communicates = matching(trace.names, _COMMUNICATION_KERNEL)[kernels.name] | (kernels.comm >= 0)
-    return units.take(~communicates), units.take(communicates)
+    communicates = communicating(kernels, trace.names)
+    copies = ~communicates & moving_off_device(kernels, trace.names)
+    return Gathered(units.take(~communicates & ~copies), units.take(communicates), units.take(copies))
 
 
 def _launch_of(trace: RankTrace) -> Ints:
@@ -115,12 +115,12 @@ def _before(number: Times, start: Times, wanted: Times, moment: Times) -> Ints:
     return result
 
 
-def _host_units(trace: RankTrace) -> tuple[Units, Units]:
+def _host_units(trace: RankTrace) -> Gathered:
     ops, calls = trace.ops, trace.annotations
     communicates = matching(trace.names, _COMMUNICATION_OP)[ops.name]
     work = ops.take(outermost(ops) & ~communicates)
     calls = calls.take(matching(trace.names, _GLOO_CALL)[calls.name])
-    return _on_host(work, work.comm), _on_host(calls, np.full(len(calls), -1))
+    return Gathered(_on_host(work, work.comm), _on_host(calls, np.full(len(calls), -1)), Units.empty())
 
 
 def _on_host(rows: Ops | Annotations, comm: Ints) -> Units:

@@ -87,7 +87,8 @@ OF_FILES = (
         meaning=(
             "events lie where they cannot have been (an hour from all else, out of the order of their stream) or have "
             "no usable time, and are left out; or they last less than no time, or longer than the recording, and count "
-            "without that length; or kernels begin before their launches. A warning where a used step may be concerned"
+            "without that length; or kernels end after the next one of their stream began, and are cut there, unless "
+            "they are too many; or kernels begin before their launches. A warning where a used step may be concerned"
         ),
         effect="None of them moves a window. A used step that may lack their work is too idle by its length: degraded.",
         remedy="Update the profiler and the driver; record again if there are many.",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from bubblescope.model.info import FileInfo, Info, JobInfo, Need, RankInfo
+from bubblescope.model.info import FileInfo, Info, JobInfo, LaneInfo, Need, RankInfo
 from bubblescope.model.trace import Finding
 from bubblescope.report import doubts
 from bubblescope.report import wording as words
@@ -228,13 +228,13 @@ def _told_by(rank: RankInfo) -> str:
 
 def _streams(shown: Sequence[Shown]) -> Table:
     """The streams of all ranks; ranks whose streams are alike in what runs on them share their rows."""
-    rows = [(tuple(_lane(lane.compute, lane.messages, lane.collectives) for lane in r.lanes), f, r) for f, r in shown]
+    rows = [(tuple(map(_lane, r.lanes)), f, r) for f, r in shown]
     lines = []
     for kinds, same in groupby(sorted(rows, key=lambda row: row[0]), key=lambda row: row[0]):
         ranks = [rank for _, _, rank in same]
         for place, kind in enumerate(kinds):
             lanes = [rank.lanes[place] for rank in ranks]
-            kernels = [lane.compute + lane.messages + lane.collectives for lane in lanes]
+            kernels = [lane.compute + lane.messages + lane.collectives + lane.copies for lane in lanes]
             busy = [lane.busy_ns for lane in lanes]
             known = [rank.rank for rank in ranks if rank.rank is not None]
             name = words.rank_list(known) if known else "?"
@@ -248,8 +248,13 @@ def _streams(shown: Sequence[Shown]) -> Table:
     )
 
 
-def _lane(compute: int, messages: int, collectives: int) -> str:
-    counts = (("compute", compute), ("sends and receives", messages), ("collectives", collectives))
+def _lane(lane: LaneInfo) -> str:
+    counts = (
+        ("compute", lane.compute),
+        ("sends and receives", lane.messages),
+        ("collectives", lane.collectives),
+        ("copies", lane.copies),
+    )
     return ", ".join(name for name, count in counts if count)
 
 

@@ -69,6 +69,7 @@ def rank(
     stray: Sequence[tuple[int, int]] = (),
     calls: Sequence[Call] = (),
     optimizer: Sequence[tuple[int, int]] = (),
+    copies: Sequence[tuple[int, int]] = (),
     **others,
 ) -> RankTimeline:
     """A rank.
@@ -80,6 +81,7 @@ def rank(
         stray: (start, end) of work of no action.
         calls: collectives.
         optimizer: (start, end) of the optimizer's work.
+        copies: (start, end) of copies between host and device.
         others: messages and steps, as `tests.building.timeline` takes them; all ranks are of one host.
     """
     built = timeline(number, actions=actions, **{"host": "node", **others})
@@ -96,10 +98,15 @@ def rank(
         work=_block(Work, rows),
         collectives=_block(Collectives, shared),
         calls=(*built.calls[:1], *(c.args for c in calls)),
-        optimizer=Spans.of(*(zip(*optimizer, strict=True) if optimizer else ((), ()))),
+        optimizer=_spans(optimizer),
+        copies=_spans(copies),
     )
     built.self_check()
     return built
+
+
+def _spans(rows: Sequence[tuple[int, int]]) -> Spans:
+    return Spans.of(*(zip(*rows, strict=True) if rows else ((), ())))
 
 
 def _block(cls, rows: Sequence[tuple[int, ...]]):

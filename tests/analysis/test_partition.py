@@ -83,8 +83,9 @@ def test_before_the_first_and_after_the_last_action_the_rank_waits():
         {"optimizer": [(4, 5)]},
         {"calls": [call("", 4, 5)]},
         {"calls": [call("tp", 4, 5)]},
+        {"copies": [(3, 5)]},
     ],
-    ids=["stray", "optimizer", "unknown group", "collective of no action"],
+    ids=["stray", "optimizer", "unknown group", "collective of no action", "copy"],
 )
 def test_what_no_action_asked_for_is_other_inside_an_action(made):
     """Of a hole of 2 in an action, 1 holds something that does not belong to it."""
@@ -137,10 +138,11 @@ def test_outside_the_window_each_instant_has_one_name():
         calls=[call("dp", 12, 20), call("tp", 19, 22), call("", 21, 23)],
         optimizer=[(16, 18)],
         stray=[(17, 19)],
+        copies=[(22, 24)],
         steps=[(0, 0, 30)],
     )
-    # 10-12 host, 12-16 dp, 16-18 optimizer, 18-19 stray, 19-20 dp, 20-23 collectives, 23-30 host
-    assert outside(lanes_of(one), [Window(10, 30)]) == Outside(dp=5, optimizer=2, host=9, other=4)
+    # 10-12 host, 12-16 dp, 16-18 optimizer, 18-19 stray, 19-20 dp, 20-23 collectives, 23-24 a copy, 24-30 host
+    assert outside(lanes_of(one), [Window(10, 30)]) == Outside(dp=5, optimizer=2, host=8, other=5)
 
 
 def test_outside_takes_both_sides_and_nothing_backwards():

@@ -58,10 +58,11 @@ def test_without_a_pipeline_the_window_is_the_step():
         optimizer=[(50, 60)],
         calls=[call("dp", 25, 40), call("tp", 40, 44), call("", 44, 47)],
         messages=[("send ? 0F0", 47, 49)],
+        copies=[(20, 28), (60, 66)],
         steps=[(0, 0, 70)],
     )
     row = report(alone(one)).ranks[0]
-    assert parts(row) == {"compute": 40, "dp": 10, "in_stage_comm": 4, "other": 3 + 2, "host": 1 + 10}
+    assert parts(row) == {"compute": 40, "dp": 10, "in_stage_comm": 4, "other": 3 + 2 + 6, "host": 1 + 4}
     assert (row.window_ns, row.pp_transfer_ns, row.pp_wait_ns, row.bubble) == (70, 0, 0, None)
     assert (row.pipeline, row.stages) == (None, ())
     assert dataclasses.astuple(row.outside) == (0, 0, 0, 0)

@@ -42,6 +42,8 @@ JOBS = {
     "pauses of one kernel": Job(p=2, m=4, kernels=1, pause_ns=3_000_000, pause_chance=0.5),
     "hosts of their own": Job(**(ROUGH | {"host_gap_ns": 0}), p=3, m=4, host_gaps_ns=(0, 400_000, 50_000)),
     "cpu pauses": Job(p=2, m=4, backend="cpu", pause_ns=3_000_000, pause_chance=0.5, host_gaps_ns=(0, 400_000)),
+    "offload": Job(**ROUGH, p=3, m=4, offload_ns=9_000_000, t=2),
+    "offload in blocks": Job(**ROUGH, schedule="dualpipe-v", p=2, m=6, v=2, offload_ns=2_000_000),
     "layers": Job(**ROUGH, p=2, m=4, t=2, stage_layers=(2, 5), layer_labels=True, recompute=True),
     "cpu layers": Job(p=3, m=4, backend="cpu", stage_layers=(1, 4, 2), layer_labels=True),
     "one kernel, no transfer time": Job(p=2, m=2, kernels=1, forward_ns=100_000, backward_ns=150_000),

@@ -79,10 +79,10 @@ CUDA = {name: job for name, job in JOBS.items() if job.backend == "cuda"}
 
 @pytest.mark.parametrize("job", CUDA.values(), ids=CUDA.keys())
 def test_launches_precede_their_kernels(job, contents):
-    """Each kernel has one launch, before it; streams run one kernel at a time; each arrow has two ends."""
+    """Each kernel or copy has one launch, before it; streams run one at a time; each arrow has two ends."""
     for content in contents(job):
         launched = {r["args"]["correlation"]: r for r in rows(content, "cuda_runtime")}
-        kernels = rows(content, "kernel")
+        kernels = rows(content, "kernel", "gpu_memcpy")
         assert len(launched) == len(kernels)
         streams = defaultdict(list)
         for kernel in kernels:

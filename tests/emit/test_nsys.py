@@ -220,7 +220,7 @@ class TestNccl:
         allowed = {"SendRecv": {"ncclSend", "ncclRecv", "ncclGroupEnd"}, "AllReduce": {"ncclAllReduce"}}
         for export in exports(tmp_path, job):
             names = {row["correlationId"]: row["name"] for row in export.named(KERNELS)}
-            launches = [r for r in export[LAUNCHES] if names[r["correlationId"]].startswith("nccl")]
+            launches = [r for r in export[LAUNCHES] if names.get(r["correlationId"], "").startswith("nccl")]
             calls = [call for call in export.calls() if call["name"] not in {"ncclGroupStart", "ncclCommInitRank"}]
             used = []
             for launch in launches:

@@ -128,9 +128,29 @@ def test_a_sound_trace_is_read_in_pieces(tmp_path, count):
         alike(parts, whole)
 
 
+@pytest.mark.parametrize("count", [2, 5])
+@pytest.mark.parametrize("where", ["everywhere", "first", "last"])
+def test_words_that_are_no_json_are_mended_in_pieces(tmp_path, count, where):
+    """They move no border of events; how many there are, and where the first is, is as in one reading."""
+    (path,) = write(Job(p=2, m=3, steps=2, compress=False, missing=(1,)), tmp_path)
+    text = path.read_text()
+    named = '"blocks per SM":1.0'
+    assert text.count(named) > 20
+    parts = text.split(named)
+    chosen = {"everywhere": range(len(parts)), "first": [1], "last": [len(parts) - 1]}[where]
+    written = [('"blocks per SM":NaN' if k in chosen else named) + part for k, part in enumerate(parts[1:], start=1)]
+    path.write_text(parts[0] + "".join(written))
+    (whole,) = read_all(path)
+    (parts,), sound = in_pieces(path, count)
+    assert sound
+    assert "words that are no JSON" in whole.findings[0].message
+    alike(parts, whole)
+
+
 FILLING = [SHAPES[4] | {"name": "aten::mm", "pid": 1, "tid": 1, "ts": number} for number in range(99)]
 WHOLE = json.dumps(document(FILLING))
 ODD = {
+    "words and a loss": WHOLE.replace('"ts": 5}', '"ts": NaN}', 1).replace('"ts": 90', '"ts": @ @', 1),
     "cut off": WHOLE[:-300],
     "damaged at the end": WHOLE.replace('"ts": 90', '"ts": @', 1),
     "damaged at the beginning": WHOLE.replace('"ts": 3}', '"ts": @}', 1),

@@ -38,8 +38,8 @@ def judged(*rows):
 
 
 def counts(doubts):
-    """Misplaced, shortened, doubled, ahead."""
-    return doubts.misplaced, doubts.shortened, doubts.doubled, doubts.ahead
+    """Misplaced, shortened or cut, doubled, ahead."""
+    return doubts.misplaced, doubts.shortened + doubts.overran, doubts.doubled, doubts.ahead
 
 
 def test_a_sound_trace_is_left_alone():
@@ -91,12 +91,14 @@ def test_a_gpu_whose_clock_knows_nothing_of_the_host():
 
 
 def test_a_kernel_of_eight_days():
-    """Keeps its place and loses its length."""
+    """Keeps its place and loses its length, or what of it lies behind the next kernel of its stream."""
     found, doubts = judged(*stream(), run("long", 999, 50 * MS, 52 * MS, 8 * DAY))
     assert counts(doubts) == (0, 1, 0, 0)
     at = found.kernels.correlation == 999
-    assert (found.kernels.start[at], found.kernels.end[at]) == (52 * MS, 52 * MS)
+    assert (found.kernels.start[at], found.kernels.end[at]) == (52 * MS, 53 * MS)
     assert doubts.moments.tolist() == [50 * MS]
+    found, doubts = judged(*stream(), run("last", 999, 299 * MS, 302 * MS, 8 * DAY))
+    assert (counts(doubts), int((found.kernels.end - found.kernels.start)[-1])) == ((0, 1, 0, 0), 0)
 
 
 def test_an_operator_of_eight_days():
@@ -135,7 +137,7 @@ def test_a_long_idle_recording():
 
 
 def test_an_overflow_of_four_seconds():
-    """A kernel that runs a second past those that its own stream ran behind it loses its length."""
+    """A kernel that runs a second past those that its own stream ran behind it ends where they begin."""
     rows = [*stream(100), run("long", 500, 100 * MS, 102 * MS, 102 * MS + 4 * SECOND), *stream(100, 600, 101 * MS)]
     found, doubts = judged(*rows)
     assert counts(doubts) == (0, 1, 0, 0)
@@ -210,7 +212,8 @@ def test_events_that_only_look_alike():
 
 def test_only_kernels():
     """A recording without launches has no order to break, but a kernel of seconds amid others is too long."""
-    rows = [kernel("gemm", k * MS, k * MS + MS) for k in range(300)]
-    found, doubts = judged(*rows, kernel("long", 100 * MS + 1, 5 * SECOND))
-    assert (counts(doubts), len(found.kernels)) == ((0, 1, 0, 0), 301)
+    rows = [kernel("gemm", k * MS, k * MS + MS) for k in range(300) if k != 100]
+    found, doubts = judged(*rows, kernel("long", 100 * MS, 5 * SECOND))
+    assert (counts(doubts), len(found.kernels)) == ((0, 1, 0, 0), 300)
+    assert int((found.kernels.end - found.kernels.start).max()) == MS
     assert isinstance(found.kernels, Kernels)

@@ -17,7 +17,7 @@ SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 def calls_of(*rows):
     """The call of each communication unit of a trace, in host order."""
     built = trace(*rows)
-    _, communication = gather(built)
+    _, communication, _ = gather(built)
     talk = describe(built, communication)
     calls, row = talk.calls, talk.row
     assert len(set(calls)) == len(calls)

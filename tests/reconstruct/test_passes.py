@@ -102,6 +102,27 @@ def test_on_a_gpu_with_labels():
     assert steps_of(result) == [(4, 1000, 1340)]
 
 
+def test_copies_off_the_device_make_no_action_longer():
+    """Inputs before it, activations behind it, a copy inside it: it runs while its kernels do."""
+    result = told(
+        trace(
+            note("ProfilerStep#0", 0, 100),
+            note("PP:0F0", 0, 10), run("Memcpy HtoD (Pinned -> Device)", 1, 900, 990), run("gemm", 2, 1000, 1030),
+            run("Memcpy DtoH (Device -> Pageable)", 3, 1030, 1040), run("Memset (Device)", 5, 1045, 1050),
+            run("Memcpy DtoD (Device -> Device)", 4, 1040, 1045), run("Memcpy DtoH (Device -> Pinned)", 6, 1050, 1400),
+            note("PP:0B0", 24, 40), run("CopyHostToDevice", 25, 1100, 1130), run("dgemm", 30, 1120, 1180),
+            note("PP:0F1", 42, 60), run("Memcpy HtoD (Pageable -> Device)", 50, 1200, 1260),
+            rank=0,
+        )
+    )  # fmt: skip
+    assert actions_of(result) == [("0F0", 1000, 1050), ("0B0", 1120, 1180)]
+    assert work_of(result) == [("0F0", 1000, 1030), ("0F0", 1040, 1050), ("0B0", 1120, 1180)]
+    assert list(zip(result.copies.start.tolist(), result.copies.end.tolist(), strict=True)) == [
+        (900, 990), (1030, 1040), (1050, 1400),
+    ]  # fmt: skip
+    assert steps_of(result) == [(0, 900, 1400)]
+
+
 def test_on_a_gpu_collectives_and_optimizer():
     """A collective in a label is its action's, others are nobody's; the optimizer's work is no action's."""
     result = told(on_gpu())

@@ -18,7 +18,7 @@ PARAMS = "record_param_comms"
 def halves(*rows, rank=None, groups=()):
     """(start, what it is) of every half that the communication kernels of a trace hold."""
     built = replace(trace(*rows), identity=Identity(rank=rank, groups=tuple(groups)))
-    _, communication = gather(built)
+    _, communication, _ = gather(built)
     talk = describe(built, communication)
     return [
         (start, f"{call.op} {call.dst if call.op == 'send' else call.src}")

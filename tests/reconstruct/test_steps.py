@@ -179,7 +179,7 @@ def test_moments_outside_the_steps_have_none():
 
 def extent_of(built):
     """(number, start, end) of each step where it ran."""
-    work, communication = gather(built)
+    work, communication, _ = gather(built)
     found = find(built)
     rows = steps.extent(found, work, communication, on_gpu=built.on_gpu)
     return list(zip(rows.number.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True))

@@ -31,10 +31,32 @@ COMMUNICATION = [
 WORK = [
     "void cutlass::Kernel<cutlass_80_tensorop_bf16>(Params)",
     "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)",
-    "Memcpy HtoD (Pageable -> Device)",
+    "Memcpy DtoD (Device -> Device)",
+    "CopyDeviceToDevice",
+    "zeCommandListAppendMemoryCopy(D2D)",
+    "Memset (Device)",
+    "Memcpy",
+    "hipMemcpyAsync",
+    "void at::native::copy_host_to_device(int)",
     "void step::internal::kernel(int)",
     "void my_nccl_free_reduce(float*)",
     "void keep::internode_scan(int)",
+]
+COPIES = [
+    "Memcpy HtoD (Pageable -> Device)",
+    "Memcpy HtoD (Pinned -> Device)",
+    "Memcpy HtoD (Host -> Device)",
+    "Memcpy DtoH (Device -> Pinned)",
+    "Memcpy DtoH (Device -> Pageable)",
+    "Memcpy HtoA (Host -> Array)",
+    "Memcpy PtoP (Device -> Device)",
+    "[CUDA memcpy DtoH]",
+    "[CUDA memcpy Host-to-Device]",
+    "CopyHostToDevice",
+    "CopyDeviceToHost",
+    "MEMORY_COPY_DEVICE_TO_HOST",
+    "hipMemcpyDtoHAsync",
+    "zeCommandListAppendMemoryCopy(M2D)",
 ]
 
 
@@ -50,7 +72,7 @@ def rows(units, names):
 
 def split(built):
     """(work, communication) of a trace, readable."""
-    work, communication = gather(built)
+    work, communication, _ = gather(built)
     return rows(work, built.names), rows(communication, built.names)
 
 
@@ -65,7 +87,7 @@ def test_kernels_are_dated_by_their_launch():
 def test_the_launching_thread_is_kept():
     """A unit knows which thread launched it."""
     built = trace(op("aten::mm", 0, 1), run("forward", 1, 10, 20), run("backward", 2, 30, 40, thread="autograd"))
-    work, _ = gather(built)
+    work, *_ = gather(built)
     assert [built.threads[t].tid for t in work.thread] == ["main", "autograd"]
 
 
@@ -126,9 +148,17 @@ def test_kernels_that_communicate(name):
 
 @pytest.mark.parametrize("name", WORK)
 def test_kernels_that_work(name):
-    """Names that only look like it are work, and so are copies."""
+    """Names that only look like it are work, and so are fills, and copies unless they are known to leave the device."""
     work, communication = split(trace(run(name, 0, 1, 2)))
     assert (len(work), communication) == (1, [])
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_off_the_device(name):
+    """Between host and device, or two devices, nothing computes: they stand apart, with what asked for them."""
+    gathered = gather(trace(run(name, 0, 1, 2)))
+    assert list(map(len, gathered)) == [0, 0, 1]
+    assert gathered.copies.host.tolist() == [0]
 
 
 def test_arguments_make_a_kernel_communication():

@@ -85,8 +85,8 @@ def test_ranks_with_streams_alike_share_their_rows():
     odd = file("rank8.json.gz", rank(8, lanes=rank().lanes[:1]))
     rows = table(info(*others, odd, of=job()), "Streams").rows
     assert [(row[0], row[2]) for row in rows] == [
-        ("8", "compute"),
-        ("0-7", "compute"),
+        ("8", "compute, copies"),
+        ("0-7", "compute, copies"),
         ("0-7", "sends and receives, collectives"),
     ]
 

@@ -29,8 +29,13 @@ FILL = "Memset (Device)"
 _COPIES = {
     1: "Memcpy HtoD (Host -> Device)",
     2: "Memcpy DtoH (Device -> Host)",
+    3: "Memcpy HtoA (Host -> Array)",
+    4: "Memcpy AtoH (Array -> Host)",
     8: "Memcpy DtoD (Device -> Device)",
+    9: "Memcpy HtoH (Host -> Host)",
     10: "Memcpy PtoP (Device -> Device)",
+    11: "Memcpy HtoD (Unified -> Device)",
+    12: "Memcpy DtoH (Device -> Unified)",
 }
 COPY = "Memcpy"
 
