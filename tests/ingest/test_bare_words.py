@@ -102,6 +102,15 @@ def test_other_damage_beside_words(save, one_by_one):
     assert len(one_by_one) == 1
 
 
+def test_the_place_of_a_loss_behind_words(save):
+    """Counts the text as it is in the file, before and behind the word that is nearest."""
+    bad, *_ = spelt(many(40), ["-Infinity", "inf"])
+    at = bad.index('{"ph": "X", "cat": "cpu_op", "name": "op 30"')
+    message = read(save(bad[:at] + "42, " + bad[at:])).findings[0].message
+    assert "words that are no JSON, as NaN (40)" in message
+    assert message.endswith(f"left out 1 piece, in bytes: 2 at byte {at} (no event)")
+
+
 @pytest.mark.parametrize("value", ["NaN NaN", "a:b", "nul l", "0 1"])
 def test_what_is_no_single_word(save, value):
     """Is left to those who mend single events, and costs no other."""

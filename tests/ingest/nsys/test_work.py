@@ -62,8 +62,11 @@ class TestWork:
             (1, "Memcpy HtoD (Host -> Device)"),
             (2, "Memcpy DtoH (Device -> Host)"),
             (8, "Memcpy DtoD (Device -> Device)"),
+            (9, "Memcpy HtoH (Host -> Host)"),
             (10, "Memcpy PtoP (Device -> Device)"),
-            (9, COPY),
+            (11, "Memcpy HtoD (Unified -> Device)"),
+            (12, "Memcpy DtoH (Device -> Unified)"),
+            (5, COPY),
             (None, COPY),
         ],
     )
