@@ -120,7 +120,7 @@ def test_work_and_communication_on_one_stream():
 
 @pytest.mark.parametrize(("faults", "cut"), [(1, 1), (2, 0), (9, 0)])
 def test_communication(faults, cut):
-    """Is cut likewise, but where more than one of a few overlap, sends and receives run side by side, and no work is wrong."""
+    """Is cut likewise; where more than one of a few overlap, sends and receives run side by side: no work is wrong."""
     rows = [*stream(32, name="ncclDevKernel_SendRecv", gap=MS)]
     for k in range(faults):
         rows[3 * k] = Ran("ncclDevKernel_SendRecv", 6 * k * MS, 6 * k * MS + 3 * MS)
