@@ -37,7 +37,19 @@ AT_LEAST_0 = (
     "run_ahead_ns",
     "jitter",
 )
-CHOICES = ("labels", "p2p_args", "backend", "era", "metadata", "pg_desc", "host", "kernel_names", "payloads")
+CHOICES = (
+    "labels",
+    "p2p_args",
+    "backend",
+    "era",
+    "metadata",
+    "pg_desc",
+    "host",
+    "kernel_names",
+    "payloads",
+    "in_stage",
+    "launches",
+)
 
 
 def check(job: Job) -> None:
@@ -170,6 +182,8 @@ def _wishes(job: Job) -> Iterator[str]:
         yield "gloo fuses nothing"
     if job.backend == "cpu" and (job.host != "all" or job.recompute):
         yield "on a CPU the host is all that is recorded, and nothing is computed again"
+    if job.backend == "cpu" and (job.announced or job.in_stage != "all-reduce" or job.launches != "joined"):
+        yield "on a CPU no message is announced, stages reduce, and nothing is launched"
     if job.backend == "cpu" and "nsys" in job.recorders:
         yield "nsys records GPUs: on a CPU the recorder is kineto"
     plain = job.v == job.slices == 1 and job.kinds <= {Kind.F, Kind.B} and not _both_ways(job)
