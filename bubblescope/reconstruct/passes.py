@@ -8,7 +8,7 @@ import numpy as np
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Times
-from bubblescope.model.groups import IN_STAGE
+from bubblescope.model.groups import IN_STAGE, Purpose
 from bubblescope.model.names import plainly
 from bubblescope.model.options import Options
 from bubblescope.model.recorders import recorder
@@ -16,12 +16,14 @@ from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
+from bubblescope.reconstruct.announced import announcements
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.layers import layer_work
 from bubblescope.reconstruct.lost import lost, unfinished
 from bubblescope.reconstruct.process import main_process
-from bubblescope.reconstruct.purposes import rings, with_purposes
+from bubblescope.reconstruct.purposes import with_purposes
 from bubblescope.reconstruct.ranges import owners
+from bubblescope.reconstruct.rings import rings
 from bubblescope.reconstruct.sides import with_sides
 from bubblescope.reconstruct.units import NO_HOST, Units, gather, launched, matching
 
@@ -46,10 +48,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     sent, shared = talk.take(between), talk.take(~between)
     optimizer = _optimizer(trace, work)
     ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
-    if how == "labels":
-        between[np.flatnonzero(between)[rings(sent, ranges, work)]] = False
-        talk = talk.told(talk.between_stages(trace.identity) & ~between, "cp")
-        sent, shared = talk.take(between), talk.take(~between)
+    talk, between = _without_others(talk, between, ranges, how, work)
+    sent, shared = talk.take(between), talk.take(~between)
     borders = np.sort(
         np.concatenate((sent.posted, _fences(trace), *([work.host[optimizer]] if how == "kernels" else [])))
     )
@@ -96,6 +96,25 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         doubted=steps.holding(marks, trace.doubts.moments),
         findings=(*trace.findings, *untold, *whole, *_noticed(trace, options)),
     )
+
+
+def _without_others(talk: Talk, between: Bools, ranges: actions.Ranges, how: How, work: Units) -> tuple[Talk, Bools]:
+    """The communication, and which of it the pipeline needs: not what stays in an action, nor what only announces."""
+    between = between.copy()
+    if how in {"labels", "frames"}:
+        between, talk = _set_aside(talk, between, rings(talk.take(between), ranges, work), "cp")
+    forwards = int(np.sum(ranges.kind == Kind.F))
+    if forwards:
+        between, talk = _set_aside(talk, between, announcements(talk.take(between), work.host, forwards), "pp")
+    return talk, between
+
+
+def _set_aside(talk: Talk, between: Bools, others: Bools, purpose: Purpose) -> tuple[Bools, Talk]:
+    """What is left between stages without some of it, which is told to be for a purpose."""
+    rows = np.flatnonzero(between)[others]
+    mine = np.zeros(len(between), bool)
+    mine[rows] = True
+    return between & ~mine, talk.told(mine, purpose)
 
 
 def _noticed(trace: RankTrace, options: Options) -> tuple[Finding, ...]:

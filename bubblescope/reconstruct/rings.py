@@ -1,0 +1,111 @@
+"""Sends and receives that are part of an action: rings of context-parallel ranks, all-to-alls of experts.
+
+NCCL's kernel for an all-to-all is that of sends and receives, so that a trace without arguments shows no difference.
+The action does: a pipeline's messages are posted before its first kernel and behind its last one, and what is posted
+between its kernels, in nearly all forwards, belongs to its layers. What goes through the same group inside an action
+does so too, also where the last layer ends with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from bubblescope.model.actions import Kind
+from bubblescope.model.columns import Bools, Ints
+from bubblescope.reconstruct.actions import Ranges
+from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.purposes import USUAL
+from bubblescope.reconstruct.ranges import owners
+from bubblescope.reconstruct.units import NO_HOST, Units
+
+__all__ = ["rings"]
+
+_LATEST = np.iinfo(np.int64).max
+
+
+def rings(sent: Talk, ranges: Ranges, work: Units) -> Bools:
+    """Which sends and receives pass around inside the actions, rather than between stages.
+
+    Args:
+        sent: sends and receives, in host order.
+        ranges: host ranges of actions that somebody named, in time order.
+        work: what computes, in host order.
+    """
+    posted = _posted(sent, ranges, work)
+    layered, lone = np.zeros((2, len(sent.row)), bool)
+    for mine in _groups(sent):
+        if posted.usual(mine & posted.between):
+            layered |= mine
+        elif np.all(posted.inside[mine]) and any(posted.usual(mine & side) for side in (posted.before, posted.behind)):
+            lone |= mine  # one call an action, at its beginning or its end
+    left = ~(posted.inside & (layered | lone))
+    if left.sum() >= USUAL * posted.forwards:
+        return ~left
+    # Where nothing else would be left as the pipeline's messages, some of these may be.
+    leading = bool(np.any(layered & posted.before))
+    ring: Bools = layered & (posted.between if leading else posted.inside)
+    return ring
+
+
+class _Posted(NamedTuple):
+    """Where messages were posted: in which action (row of its range), and before, between or behind its kernels.
+
+    `forwards` is how many of the actions are forwards.
+    """
+
+    ranges: Ranges
+    action: Ints
+    before: Bools
+    between: Bools
+    behind: Bools
+    forwards: int
+
+    @property
+    def inside(self) -> Bools:
+        """Which were posted in any action."""
+        inside: Bools = self.action >= 0
+        return inside
+
+    def usual(self, messages: Bools) -> bool:
+        """Whether nearly all forwards hold some of the messages, and, but for kernels between, all backwards too.
+
+        Of a rank with several chunks only those count that have any: experts need not be in all layers.
+        """
+        rows, ranges = np.unique(self.action[messages]), self.ranges
+        part = ranges.stage.astype(np.int64) << 32 | (ranges.chunk + 1)
+        alike = np.isin(part, part[rows])
+        forward = alike & (ranges.kind == Kind.F)
+        backward = alike & ((ranges.kind == Kind.B) | (ranges.kind == Kind.I))
+        asked = np.zeros(len(ranges), bool)
+        asked[rows] = True
+        kinds = (forward,) if np.all(self.between[messages]) else (forward, backward)
+        return all(kind.any() and (asked & kind).sum() >= USUAL * kind.sum() for kind in kinds)
+
+
+def _posted(sent: Talk, ranges: Ranges, work: Units) -> _Posted:
+    row = owners(ranges.start, ranges.end, work.host)
+    first, last = np.full(len(ranges), _LATEST), np.full(len(ranges), NO_HOST)
+    np.minimum.at(first, row[row >= 0], work.host[row >= 0])
+    np.maximum.at(last, row[row >= 0], work.host[row >= 0])
+    host = sent.units.host
+    action = owners(ranges.start, ranges.end, host)
+    inside = (action >= 0) & (host != NO_HOST)
+    before, behind = inside & (host <= first[action]), inside & (host >= last[action])
+    forwards = int(np.sum(ranges.kind == Kind.F))
+    return _Posted(ranges, np.where(inside, action, -1), before, inside & ~before & ~behind, behind, forwards)
+
+
+def _groups(sent: Talk) -> Iterator[Bools]:
+    """Which messages go through one group; those that name none are of one if they ran on one stream."""
+    groups = [(call.group, call.ranks) for call in sent.calls]
+    named = [bool(call.group or call.ranks) for call in sent.calls]
+    keys = [
+        groups[c] if named[c] else on for c, on in zip(sent.row.tolist(), sent.units.lane.tolist(), strict=True)
+    ]
+    number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    of = np.array([number[key] for key in keys], np.int64)
+    for i in number.values():
+        yield of == i
