@@ -18,7 +18,7 @@ from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.groups import Purpose, serves
 from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import Talk
-from bubblescope.reconstruct.ranges import NONE, owners
+from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST
 
 __all__ = ["USUAL", "with_purposes"]

@@ -102,9 +102,7 @@ def _groups(sent: Talk) -> Iterator[Bools]:
     """Which messages go through one group; those that name none are of one if they ran on one stream."""
     groups = [(call.group, call.ranks) for call in sent.calls]
     named = [bool(call.group or call.ranks) for call in sent.calls]
-    keys = [
-        groups[c] if named[c] else on for c, on in zip(sent.row.tolist(), sent.units.lane.tolist(), strict=True)
-    ]
+    keys = [groups[c] if named[c] else on for c, on in zip(sent.row.tolist(), sent.units.lane.tolist(), strict=True)]
     number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     of = np.array([number[key] for key in keys], np.int64)
     for i in number.values():
