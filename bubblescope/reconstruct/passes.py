@@ -72,7 +72,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     posted = messages.messages(sent, steps.rows_of(marks, sent.units), said)
     posted = posted.replace(
         step=messages.beside(posted, sent.units.host, ranges, step),
-        after=messages.following(posted, sent.units.host, ranges, place),
+        after=messages.following(posted, sent.units.host, actions.begun(ranges, work), place),
     )
     known = launched(trace)
     return RankTimeline(

@@ -15,15 +15,13 @@ import numpy as np
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints
-from bubblescope.reconstruct.actions import Ranges
+from bubblescope.reconstruct.actions import Ranges, extent
 from bubblescope.reconstruct.calls import Talk
 from bubblescope.reconstruct.purposes import USUAL
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.units import NO_HOST, Units
 
 __all__ = ["rings"]
-
-_LATEST = np.iinfo(np.int64).max
 
 
 def rings(sent: Talk, ranges: Ranges, work: Units) -> Bools:
@@ -44,10 +42,11 @@ def rings(sent: Talk, ranges: Ranges, work: Units) -> Bools:
     left = ~(posted.inside & (layered | lone))
     if left.sum() >= USUAL * posted.forwards:
         return ~left
-    # Where nothing else would be left as the pipeline's messages, some of these may be.
+    # Where nothing else would be left as the pipeline's messages, some of these may be. A first stage alone has none
+    # before its forwards or behind its backwards.
     leading = bool(np.any(layered & posted.before))
     ring: Bools = layered & (posted.between if leading else posted.inside)
-    return ring
+    return ring | lone if np.all(ranges.stage == 0) else ring
 
 
 class _Posted(NamedTuple):
@@ -86,10 +85,7 @@ class _Posted(NamedTuple):
 
 
 def _posted(sent: Talk, ranges: Ranges, work: Units) -> _Posted:
-    row = owners(ranges.start, ranges.end, work.host)
-    first, last = np.full(len(ranges), _LATEST), np.full(len(ranges), NO_HOST)
-    np.minimum.at(first, row[row >= 0], work.host[row >= 0])
-    np.maximum.at(last, row[row >= 0], work.host[row >= 0])
+    first, last = extent(ranges, work)
     host = sent.units.host
     action = owners(ranges.start, ranges.end, host)
     inside = (action >= 0) & (host != NO_HOST)
