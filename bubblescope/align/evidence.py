@@ -51,7 +51,7 @@ def deep_enough(timelines: Timelines, world: int) -> int:
 
 def _held(timelines: Timelines) -> Stages:
     """The stages that labels tell of each rank."""
-    told = {r: tuple(sorted(set(t.actions.stage.tolist()) - {-1})) for r, t in timelines.items()}
+    told = {r: tuple(sorted({*t.actions.stage.tolist(), *t.named_stages} - {-1})) for r, t in timelines.items()}
     return {rank: stages for rank, stages in told.items() if stages}
 
 
@@ -154,7 +154,8 @@ def _goes_on(deepest: int, stages: Stages, timelines: Timelines) -> bool:
     peers = set(timelines[deepest].messages.peer.tolist()) - {-1}
     before = {rank for rank in peers if stages.get(rank, (-1,))[0] == stages[deepest][0] - 1}
     first = [rank for rank, held in stages.items() if held == (0,)]
-    counted = _inner(timelines[deepest]) and not any(_inner(timelines[rank]) for rank in first)
+    named = bool(np.all(timelines[deepest].actions.stage >= 0))  # what kernels tell may be miscounted
+    counted = named and _inner(timelines[deepest]) and not any(_inner(timelines[rank]) for rank in first)
     return counted or (bool(before) and not peers <= timelines.keys())
 
 

@@ -26,6 +26,7 @@ from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.rings import rings
 from bubblescope.reconstruct.sides import with_sides
 from bubblescope.reconstruct.units import NO_HOST, Units, gather, launched, matching
+from bubblescope.reconstruct.unjoined import gpu_alone, in_order, unjoined, without_filler
 
 __all__ = ["reconstruct"]
 
@@ -41,13 +42,16 @@ _OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
 
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     """All that one rank's trace tells by itself."""
-    trace = main_process(plainly(trace))
-    work, communication = _dated(*gather(trace))
+    recorded = without_filler(main_process(plainly(trace)))
+    units = gather(recorded)
+    trace, named = gpu_alone(recorded, *units), _unjoined_labels(recorded, units, options)
+    work, communication = _dated(*units)
     talk = describe(trace, communication)
     between = talk.between_stages(trace.identity)
     sent, shared = talk.take(between), talk.take(~between)
     optimizer = _optimizer(trace, work)
     ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
+    ranges, how = _as_named(ranges, how, named)
     talk, between = _without_others(talk, between, ranges, how, work)
     sent, shared = talk.take(between), talk.take(~between)
     borders = np.sort(
@@ -60,20 +64,18 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     untold = _half_told(trace, ranges, how, work)
     ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
     marks = _marks(trace, Units.concat((work, communication)), ranges, how, work.host[optimizer])
+    marks = marks if trace is recorded else steps.numbered(recorded, marks)
     step = steps.rows_at(marks, ranges.start)
-    whole = _one_step(trace, marks, how)
+    alone = _one_step(recorded, marks, how)
     numbered = actions.number(ranges, step)
     ran = actions.finished(ranges, step, unfinished(trace, several=len(marks) > 1))
     own = shared.take(shared.serving(IN_STAGE))
     done, owned, asked, place = actions.build(numbered, ran, work.take(~optimizer), shared.units)
     collectives = messages.collectives(shared, steps.rows_of(marks, shared.units), asked)
-    said = labels.message_labels(trace)
-    said = said if len(said) else frames.message_frames(trace)
-    posted = messages.messages(sent, steps.rows_of(marks, sent.units), said)
-    posted = posted.replace(
-        step=messages.beside(posted, sent.units.host, ranges, step),
-        after=messages.following(posted, sent.units.host, actions.begun(ranges, work), place),
+    posted = messages.messages(sent, steps.rows_of(marks, sent.units), _said(trace)).replace(
+        after=messages.following(sent.units.host, actions.begun(ranges, work), place)
     )
+    posted = posted.replace(step=messages.beside(posted, sent.units.host, ranges, step))
     known = launched(trace)
     return RankTimeline(
         rank=rank,
@@ -94,8 +96,21 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         launched=known[1],
         doubts=trace.doubts,
         doubted=steps.holding(marks, trace.doubts.moments),
-        findings=(*trace.findings, *untold, *whole, *_noticed(trace, options)),
+        named_stages=tuple(np.unique(named.stage[named.stage >= 0]).tolist()),
+        findings=(*trace.findings, *untold, *alone, *_noticed(recorded, named, options)),
     )
+
+
+def _said(trace: RankTrace) -> labels.Labels:
+    """What ranges say of messages, or else frames."""
+    said = labels.message_labels(trace)
+    return said if len(said) else frames.message_frames(trace)
+
+
+def _as_named(ranges: actions.Ranges, how: How, named: actions.Ranges) -> tuple[actions.Ranges, How]:
+    """Actions as labels name them that nothing joins to kernels, and what told them; none where these contradict."""
+    ranges = in_order(ranges, named)
+    return ranges, how if len(ranges) else None
 
 
 def _without_others(talk: Talk, between: Bools, ranges: actions.Ranges, how: How, work: Units) -> tuple[Talk, Bools]:
@@ -117,9 +132,17 @@ def _set_aside(talk: Talk, between: Bools, others: Bools, purpose: Purpose) -> t
     return between & ~mine, talk.told(mine, purpose)
 
 
-def _noticed(trace: RankTrace, options: Options) -> tuple[Finding, ...]:
-    """What the events tell of the recording, whatever is made of them."""
-    return (*steps.repeated(trace), *lost(trace), *labels.unmatched(trace, options.labels))
+def _noticed(trace: RankTrace, named: actions.Ranges, options: Options) -> tuple[Finding, ...]:
+    """What the events tell of the recording, whatever is made of them; `named` are labels that nothing joins to it."""
+    apart = [unjoined(trace, named)] if len(named) else []
+    return (*steps.repeated(trace), *lost(trace), *apart, *labels.unmatched(trace, options.labels))
+
+
+def _unjoined_labels(trace: RankTrace, units: tuple[Units, Units], options: Options) -> actions.Ranges:
+    """What labels name where no launch joins them to kernels; nothing where one does."""
+    if gpu_alone(trace, *units) is trace:
+        return actions.Ranges.empty()
+    return _named(trace, labels.action_labels(trace, options.labels))
 
 
 def _dated(work: Units, communication: Units) -> tuple[Units, Units]:
@@ -208,8 +231,12 @@ def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, U
 
 def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
     """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
-    named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
-    if how in {"kernels", "autograd"} and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
+    named_again = actions.recurrences(ranges)
+    if (
+        not len(named_again)
+        and how in {"kernels", "autograd"}
+        and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name])
+    ):
         named_again = actions.starts_after(ranges, optimizer)
     named_again = actions.behind(optimizer, named_again, ranges.start)
 
