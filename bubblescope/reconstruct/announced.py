@@ -48,9 +48,9 @@ def announcements(sent: Talk, work: Times, forwards: int) -> Bools:
 
 def _lanes(sent: Talk, rows: Ints) -> Iterator[Ints]:
     """Which of the kernels, each given by a row of what it holds, go one way: one peer and direction, one stream."""
+    number: dict[tuple[object, ...], int] = {}
     ways = [(call.op, call.src, call.dst, call.group, call.ranks) for call in sent.calls]
-    keys = [(ways[sent.row[row]], int(sent.units.lane[row])) for row in rows.tolist()]
-    number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-    of = np.array([number[key] for key in keys], np.int64)
-    for i in number.values():
-        yield np.flatnonzero(of == i)
+    way = np.array([number.setdefault(each, len(number)) for each in ways], np.int64)
+    key = way[sent.row[rows]] << 32 | (sent.units.lane[rows] + 1)
+    for each in np.unique(key).tolist():
+        yield np.flatnonzero(key == each)

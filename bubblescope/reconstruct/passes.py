@@ -117,19 +117,21 @@ def _without_others(talk: Talk, between: Bools, ranges: actions.Ranges, how: How
     """The communication, and which of it the pipeline needs: not what stays in an action, nor what only announces."""
     between = between.copy()
     if how in {"labels", "frames"}:
-        between, talk = _set_aside(talk, between, rings(talk.take(between), ranges, work), "cp")
+        sure, open_ = rings(talk.take(between), ranges, work)
+        _, talk = _set_aside(talk, between, sure, "cp")
+        between, _ = _set_aside(talk, between, sure | open_, None)
     forwards = int(np.sum(ranges.kind == Kind.F))
     if forwards:
         between, talk = _set_aside(talk, between, announcements(talk.take(between), work.host, forwards), "pp")
     return talk, between
 
 
-def _set_aside(talk: Talk, between: Bools, others: Bools, purpose: Purpose) -> tuple[Bools, Talk]:
-    """What is left between stages without some of it, which is told to be for a purpose."""
+def _set_aside(talk: Talk, between: Bools, others: Bools, purpose: Purpose | None) -> tuple[Bools, Talk]:
+    """What is left between stages without some of it, which is told to be for a purpose, if any."""
     rows = np.flatnonzero(between)[others]
     mine = np.zeros(len(between), bool)
     mine[rows] = True
-    return between & ~mine, talk.told(mine, purpose)
+    return between & ~mine, talk if purpose is None else talk.told(mine, purpose)
 
 
 def _noticed(trace: RankTrace, named: actions.Ranges, options: Options) -> tuple[Finding, ...]:

@@ -24,8 +24,8 @@ from bubblescope.reconstruct.units import NO_HOST, Units
 __all__ = ["rings"]
 
 
-def rings(sent: Talk, ranges: Ranges, work: Units) -> Bools:
-    """Which sends and receives pass around inside the actions, rather than between stages.
+def rings(sent: Talk, ranges: Ranges, work: Units) -> tuple[Bools, Bools]:
+    """Which sends and receives pass around inside the actions, rather than between stages, and which may do either.
 
     Args:
         sent: sends and receives, in host order.
@@ -33,34 +33,40 @@ def rings(sent: Talk, ranges: Ranges, work: Units) -> Bools:
         work: what computes, in host order.
     """
     posted = _posted(sent, ranges, work)
-    layered, lone = np.zeros((2, len(sent.row)), bool)
+    layered, lone, none = np.zeros((3, len(sent.row)), bool)
     for mine in _groups(sent):
         if posted.usual(mine & posted.between):
             layered |= mine
         elif np.all(posted.inside[mine]) and any(posted.usual(mine & side) for side in (posted.before, posted.behind)):
             lone |= mine  # one call an action, at its beginning or its end
-    left = ~(posted.inside & (layered | lone))
-    if left.sum() >= USUAL * posted.forwards:
-        return ~left
+    sure = posted.inside & layered
+    if np.sum(~(sure | lone)) >= USUAL * posted.forwards:
+        return (sure | lone, none) if posted.trains else (sure, lone)
     # Where nothing else would be left as the pipeline's messages, some of these may be. A first stage alone has none
     # before its forwards or behind its backwards.
-    leading = bool(np.any(layered & posted.before))
-    ring: Bools = layered & (posted.between if leading else posted.inside)
-    return ring | lone if np.all(ranges.stage == 0) else ring
+    if np.any(layered & posted.before):
+        sure &= posted.between
+    return sure | (lone & posted.trains & bool(np.all(ranges.stage == 0))), none
 
 
 class _Posted(NamedTuple):
-    """Where messages were posted: in which action (row of its range), and before, between or behind its kernels.
-
-    `forwards` is how many of the actions are forwards.
-    """
+    """Where messages were posted: in which action (row of its range), and before, between or behind its kernels."""
 
     ranges: Ranges
     action: Ints
     before: Bools
     between: Bools
     behind: Bools
-    forwards: int
+
+    @property
+    def forwards(self) -> int:
+        """How many of the actions are forwards."""
+        return int(np.sum(self.ranges.kind == Kind.F))
+
+    @property
+    def trains(self) -> bool:
+        """Whether some are backwards."""
+        return bool(np.any((self.ranges.kind == Kind.B) | (self.ranges.kind == Kind.I)))
 
     @property
     def inside(self) -> Bools:
@@ -80,7 +86,7 @@ class _Posted(NamedTuple):
         backward = alike & ((ranges.kind == Kind.B) | (ranges.kind == Kind.I))
         asked = np.zeros(len(ranges), bool)
         asked[rows] = True
-        kinds = (forward,) if np.all(self.between[messages]) else (forward, backward)
+        kinds = (forward, backward) if self.trains and not np.all(self.between[messages]) else (forward,)
         return all(kind.any() and (asked & kind).sum() >= USUAL * kind.sum() for kind in kinds)
 
 
@@ -90,16 +96,14 @@ def _posted(sent: Talk, ranges: Ranges, work: Units) -> _Posted:
     action = owners(ranges.start, ranges.end, host)
     inside = (action >= 0) & (host != NO_HOST)
     before, behind = inside & (host <= first[action]), inside & (host >= last[action])
-    forwards = int(np.sum(ranges.kind == Kind.F))
-    return _Posted(ranges, np.where(inside, action, -1), before, inside & ~before & ~behind, behind, forwards)
+    return _Posted(ranges, np.where(inside, action, -1), before, inside & ~before & ~behind, behind)
 
 
 def _groups(sent: Talk) -> Iterator[Bools]:
     """Which messages go through one group; those that name none are of one if they ran on one stream."""
-    groups = [(call.group, call.ranks) for call in sent.calls]
-    named = [bool(call.group or call.ranks) for call in sent.calls]
-    keys = [groups[c] if named[c] else on for c, on in zip(sent.row.tolist(), sent.units.lane.tolist(), strict=True)]
-    number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-    of = np.array([number[key] for key in keys], np.int64)
-    for i in number.values():
-        yield of == i
+    number: dict[tuple[str, tuple[int, ...]], int] = {("", ()): 0}
+    group = np.array([number.setdefault((call.group, call.ranks), len(number)) for call in sent.calls], np.int64)
+    of = group[sent.row]
+    key = of << 32 | np.where(of == 0, sent.units.lane + 1, 0)
+    for each in np.unique(key).tolist():
+        yield key == each
