@@ -33,14 +33,19 @@ def rings(sent: Talk, ranges: Ranges, work: Units) -> tuple[Bools, Bools]:
         work: what computes, in host order.
     """
     posted = _posted(sent, ranges, work)
-    layered, lone, none = np.zeros((3, len(sent.row)), bool)
+    layered, lone, around, none = np.zeros((4, len(sent.row)), bool)
     for mine in _groups(sent):
+        sides = [side for side in (posted.before, posted.behind) if posted.usual(mine & side)]
         if posted.usual(mine & posted.between):
             layered |= mine
-        elif np.all(posted.inside[mine]) and any(posted.usual(mine & side) for side in (posted.before, posted.behind)):
+        elif any(np.all(side[mine]) for side in sides):
             lone |= mine  # one call an action, at its beginning or its end
+        elif sides and np.all(posted.inside[mine]):
+            around |= mine  # or both, as an inner stage receives and sends, where labels hold its messages
+    if posted.enough(~posted.inside) and not np.any(posted.inside & ~(layered | lone | around)):
+        lone |= around
     sure = posted.inside & layered
-    if np.sum(~(sure | lone)) >= USUAL * posted.forwards:
+    if posted.enough(~(sure | lone)):
         return (sure | lone, none) if posted.trains else (sure, lone)
     # Where nothing else would be left as the pipeline's messages, some of these may be. A first stage alone has none
     # before its forwards or behind its backwards.
@@ -58,10 +63,9 @@ class _Posted(NamedTuple):
     between: Bools
     behind: Bools
 
-    @property
-    def forwards(self) -> int:
-        """How many of the actions are forwards."""
-        return int(np.sum(self.ranges.kind == Kind.F))
+    def enough(self, messages: Bools) -> bool:
+        """Whether these are as many as a pipeline's rank has at least: one a forward."""
+        return bool(messages.sum() >= USUAL * np.sum(self.ranges.kind == Kind.F))
 
     @property
     def trains(self) -> bool:
