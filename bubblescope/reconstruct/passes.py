@@ -23,7 +23,7 @@ from bubblescope.reconstruct.lost import lost, unfinished
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import with_purposes
 from bubblescope.reconstruct.ranges import owners
-from bubblescope.reconstruct.rings import rings
+from bubblescope.reconstruct.rings import nameless, rings
 from bubblescope.reconstruct.sides import with_sides
 from bubblescope.reconstruct.units import NO_HOST, Units, gather, launched, matching
 from bubblescope.reconstruct.unjoined import gpu_alone, in_order, unjoined, without_filler
@@ -52,7 +52,8 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     optimizer = _optimizer(trace, work)
     ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
     ranges, how = _as_named(ranges, how, named)
-    talk, between = _without_others(talk, between, ranges, how, work)
+    said = _said(trace)
+    talk, between = _without_others(talk, between, (ranges, how), work, said)
     sent, shared = talk.take(between), talk.take(~between)
     borders = np.sort(
         np.concatenate((sent.posted, _fences(trace), *([work.host[optimizer]] if how == "kernels" else [])))
@@ -72,7 +73,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     own = shared.take(shared.serving(IN_STAGE))
     done, owned, asked, place = actions.build(numbered, ran, work.take(~optimizer), shared.units)
     collectives = messages.collectives(shared, steps.rows_of(marks, shared.units), asked)
-    posted = messages.messages(sent, steps.rows_of(marks, sent.units), _said(trace)).replace(
+    posted = messages.messages(sent, steps.rows_of(marks, sent.units), said).replace(
         after=messages.following(sent.units.host, actions.begun(ranges, work), place)
     )
     posted = posted.replace(step=messages.beside(posted, sent.units.host, ranges, step))
@@ -113,14 +114,21 @@ def _as_named(ranges: actions.Ranges, how: How, named: actions.Ranges) -> tuple[
     return ranges, how if len(ranges) else None
 
 
-def _without_others(talk: Talk, between: Bools, ranges: actions.Ranges, how: How, work: Units) -> tuple[Talk, Bools]:
-    """The communication, and which of it the pipeline needs: not what stays in an action, nor what only announces."""
-    between = between.copy()
+def _without_others(
+    talk: Talk, between: Bools, told: tuple[actions.Ranges, How], work: Units, said: labels.Labels
+) -> tuple[Talk, Bools]:
+    """The communication, and which of it the pipeline needs: not what stays in an action, nor what only announces.
+
+    `told` are the actions, and how they were told; `said` is what ranges say of messages.
+    """
+    ranges, how = told
     if how in {"labels", "frames"}:
         sure, open_ = rings(talk.take(between), ranges, work)
         _, talk = _set_aside(talk, between, sure, "cp")
         between, _ = _set_aside(talk, between, sure | open_, None)
     forwards = int(np.sum(ranges.kind == Kind.F))
+    if how == "autograd":
+        between, talk = _set_aside(talk, between, nameless(talk.take(between), ranges, said), "cp")
     if forwards:
         between, talk = _set_aside(talk, between, announcements(talk.take(between), work.host, forwards), "pp")
     return talk, between

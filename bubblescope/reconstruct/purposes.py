@@ -1,7 +1,7 @@
 """What groups without a description are for, told by when they communicate and how.
 
 Tensor, context and expert parallelism do the same in every forward and every backward, as what comes out
-of one layer goes into the next: all-reduces, all-to-alls, or gathers with scatters. A sharded replica
+of one layer goes into the next: all-reduces, all-to-alls, rings, or gathers with scatters. A sharded replica
 gathers its weights in forwards and scatters gradients in backwards. What only backwards ask for are
 gradients, if a group is named: without one the norm of gradients behind the last backward looks alike.
 What only forwards ask for may be the mean of a loss, and says nothing.
@@ -82,8 +82,9 @@ def _purpose(shared: Talk, mine: Bools, action: Ints, ranges: Ranges) -> Purpose
         return None
     both = ops & others if backward.any() else ops
     of_layers = bool(both & {"all_reduce", "all_to_all"}) or both >= {"all_gather", "reduce_scatter"}
+    of_layers |= both == {"send_recv"} and bool(backward.any())
     if of_layers and _usual(action[mine & backward[action]], backward):
-        return "ep" if ops == {"all_to_all"} else "tp"
+        return "ep" if ops == {"all_to_all"} else "cp" if ops == {"send_recv"} else "tp"
     return "dp" if not of_layers and "all_gather" in ops and "reduce_scatter" in others else None
 
 

@@ -17,11 +17,12 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints
 from bubblescope.reconstruct.actions import Ranges, extent
 from bubblescope.reconstruct.calls import Talk
-from bubblescope.reconstruct.purposes import USUAL
+from bubblescope.reconstruct.labels import Labels
+from bubblescope.reconstruct.purposes import USUAL, with_purposes
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.units import NO_HOST, Units
 
-__all__ = ["rings"]
+__all__ = ["nameless", "rings"]
 
 
 def rings(sent: Talk, ranges: Ranges, work: Units) -> tuple[Bools, Bools]:
@@ -52,6 +53,22 @@ def rings(sent: Talk, ranges: Ranges, work: Units) -> tuple[Bools, Bools]:
     if np.any(layered & posted.before):
         sure &= posted.between
     return sure | (lone & posted.trains & bool(np.all(ranges.stage == 0))), none
+
+
+def nameless(sent: Talk, ranges: Ranges, said: Labels) -> Bools:
+    """The same without labels of actions: messages of no name in all actions, where enough others have one.
+
+    Those tell neither peer nor direction, and no range (`said`) names them. Their stream holds nothing else, and they
+    do what a stage's own computation does.
+    """
+    named = np.array([max(call.src, call.dst) >= 0 for call in sent.calls], bool)[sent.row]
+    named |= owners(said.start, said.end, sent.units.host) >= 0
+    plain = np.array([call.op == "send_recv" for call in sent.calls], bool)[sent.row]
+    found = np.zeros(len(sent.row), bool)
+    if named.sum() >= USUAL * np.sum(ranges.kind == Kind.F):
+        other = plain & ~np.isin(sent.units.lane, sent.units.lane[~plain | named])
+        found[other] = with_purposes(sent.take(other), ranges, sent.take(~other).posted).serving({"cp"})
+    return found
 
 
 class _Posted(NamedTuple):
