@@ -119,7 +119,8 @@ class CudaRank:
         launch = Launch(at + 2 * unit, at + 2 * unit + unit // 2, owner)
         self._told(transfer, content, (launch.begin - unit // 4, launch.end + unit // 4), sends=sends)
         stream = self._stream(transfer, sends=sends)
-        span = self._shown((transfer.sent if sends else transfer.received, transfer.end), stream)
+        begin = max(transfer.sent if sends else transfer.received, launch.end)
+        span = self._shown((begin, transfer.end), stream)
         on_kernel = extra if self.job.p2p_args == "kernel" else None
         self.tape.kernel(P2P_KERNEL, span, launch, stream=stream, extra=on_kernel)
         self.tape.project(name, span, note, stream)
@@ -310,7 +311,7 @@ class CudaRank:
         launch = Launch(self.at - unit, self.at - unit // 2, note)
         self.tape.call("ncclGroupEnd", (launch.begin, self.at - unit // 4))
         stream = self._stream(out, sends=True)
-        span = self._shown((out.sent, max(out.end, back.end)), stream)
+        span = self._shown((max(out.sent, launch.end), max(out.end, back.end)), stream)
         self.tape.kernel(P2P_KERNEL, span, launch, stream=stream)
         self.tape.project("nccl:coalesced", span, note, stream)
         self.at += unit

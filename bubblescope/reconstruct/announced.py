@@ -35,8 +35,9 @@ def announcements(sent: Talk, work: Times, forwards: int) -> Bools:
         return none
     run = np.searchsorted(work, host)
     lanes = list(_lanes(sent, first))
-    count = gcd(*(length for lane in lanes for length in np.unique(run[lane], return_counts=True)[1].tolist()))
-    if count < 2 or len(first) <= forwards * count:
+    common = gcd(*(length for lane in lanes for length in np.unique(run[lane], return_counts=True)[1].tolist()))
+    count = next((k for k in range(common, 1, -1) if common % k == 0 and len(first) > forwards * k), 1)
+    if count == 1:
         return none
     leads = np.zeros(len(first), bool)
     for lane in lanes:

@@ -131,6 +131,8 @@ def _split_at(cuts: Times, start: int, end: int) -> Marks:
 def numbered(trace: RankTrace, pieces: Marks) -> Marks:
     """Steps that something else than the marks of a trace told, with the numbers of these."""
     marks = next((found for mark in _STEPS if len(found := _marked_steps(trace, mark))), Marks.empty())
+    if len(marks) == len(pieces):
+        return pieces.replace(number=marks.number)  # however far the host ran ahead
     return _numbered_by(marks, pieces) if len(pieces) else pieces
 
 

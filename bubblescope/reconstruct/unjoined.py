@@ -48,7 +48,8 @@ def in_order(ranges: Ranges, named: Ranges) -> Ranges:
     Of a recording that begins or ends amid a step they stay without names. Where there are far more or fewer of a kind
     than labels name, the kernels told them wrongly: none is left.
     """
-    if len(named) and any(abs(np.sum(ranges.kind == k) - np.sum(named.kind == k)) > CUT * len(named) for k in Kind):
+    apart = max(abs(int(np.sum(ranges.kind == kind)) - int(np.sum(named.kind == kind))) for kind in Kind)
+    if len(named) and apart > max(1, CUT * len(named)):
         return Ranges.empty()
     if not np.array_equal(ranges.kind, named.kind):
         return ranges
