@@ -77,13 +77,15 @@ def test_labels_that_hold_their_messages(tmp_path, shape, width, announced):
 
 @pytest.mark.parametrize("labels", ["pp", "none"])
 @pytest.mark.parametrize("recorder", ["kineto", "nsys"])
-@pytest.mark.parametrize(("p", "v", "m"), [(2, 2, 4), (2, 3, 4), (3, 2, 6)])
+@pytest.mark.parametrize(
+    "shape", [{"p": 2, "v": 2, "m": 4}, {"p": 2, "v": 3, "m": 4}, {"p": 3, "v": 2, "m": 6}], ids=["2", "2x3", "3"]
+)
 @pytest.mark.parametrize("schedule", ["interleaved-1f1b", "looped-bfs"])
-def test_chunks_without_peers(tmp_path, labels, recorder, p, v, m, schedule):
+def test_chunks_without_peers(tmp_path, labels, recorder, shape, schedule):
     """Two ranks that both begin and end the pipeline, by labels or by autograd's numbers alone."""
     bare = BARE | {"autograd": True, "named_calls": False}
-    report = holds(Job(**bare, schedule=schedule, p=p, v=v, m=m, labels=labels, recorder=recorder), tmp_path)
-    assert report.layout.virtual == v
+    report = holds(Job(**(bare | shape), schedule=schedule, labels=labels, recorder=recorder), tmp_path)
+    assert report.layout.virtual == shape["v"]
 
 
 @pytest.mark.parametrize("shape", [SHAPES[name] for name in ("1f1b", "1f1b of four", "gpipe", "interleaved-1f1b")])
