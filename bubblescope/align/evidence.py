@@ -14,6 +14,7 @@ import numpy as np
 
 from bubblescope.align.guess import guess
 from bubblescope.align.unnamed import by_counting, chunks, grids, in_order, line, neighbours, shortage
+from bubblescope.model.actions import Kind
 from bubblescope.model.job import Pipeline
 from bubblescope.model.timeline import Messages, RankTimeline
 
@@ -154,14 +155,14 @@ def _goes_on(deepest: int, stages: Stages, timelines: Timelines) -> bool:
     peers = set(timelines[deepest].messages.peer.tolist()) - {-1}
     before = {rank for rank in peers if stages.get(rank, (-1,))[0] == stages[deepest][0] - 1}
     first = [rank for rank, held in stages.items() if held == (0,)]
-    named = bool(np.all(timelines[deepest].actions.stage >= 0))  # what kernels tell may be miscounted
-    counted = named and _inner(timelines[deepest]) and not any(_inner(timelines[rank]) for rank in first)
+    counted = _inner(timelines[deepest]) and not any(_inner(timelines[rank]) for rank in first)
     return counted or (bool(before) and not peers <= timelines.keys())
 
 
 def _inner(timeline: RankTimeline) -> bool:
-    """Whether a rank sends and receives as many messages as one between two others."""
-    return len(timeline.messages) > 0 and abs(shortage(timeline)) < 0.1
+    """Whether a rank has as many messages as one between two others, for the forwards that labels name."""
+    named = bool(np.any((timeline.actions.kind == Kind.F) & (timeline.actions.stage >= 0)))
+    return named and len(timeline.messages) > 0 and abs(shortage(timeline)) < 0.1
 
 
 def _by_stages(position: Mapping[int, int], depth: int, world: int) -> tuple[Pipeline, ...]:

@@ -239,6 +239,15 @@ def test_stages_of_labels_outlive_their_actions():
     assert (found.world_size, found.pipelines, found.source) == (2, (((0,), (1,)),), "labels")
 
 
+@pytest.mark.parametrize("acts", [[], [("?F0", 200, 210), ("?B0", 210, 220)]], ids=["no actions", "of no name"])
+def test_messages_of_actions_without_names_invent_no_rank(acts):
+    """How many there are a forward is known only where labels tell forwards."""
+    rows = [("either ?", 30 * i, 30 * i + 5) for i in range(4)]
+    last = replace(timeline(1, actions=acts, messages=rows), named_stages=(1,))
+    found = plan_of(receiving(0, 0, each=2), last)
+    assert (found.world_size, found.pipelines) == (2, (((0,), (1,)),))
+
+
 def chunked(rank, kinds, gaps, *, numbers):
     """A rank that runs these actions, told by autograd, and as many messages of no direction before each and behind."""
     acts = [(f"?{kind}{n}", 100 * i + 50, 100 * i + 90) for i, (kind, n) in enumerate(zip(kinds, numbers, strict=True))]
