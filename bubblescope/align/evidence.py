@@ -14,7 +14,6 @@ import numpy as np
 
 from bubblescope.align.guess import guess
 from bubblescope.align.unnamed import by_counting, chunks, grids, in_order, line, neighbours, shortage
-from bubblescope.model.actions import Kind
 from bubblescope.model.job import Pipeline
 from bubblescope.model.timeline import Messages, RankTimeline
 
@@ -160,9 +159,11 @@ def _goes_on(deepest: int, stages: Stages, timelines: Timelines) -> bool:
 
 
 def _inner(timeline: RankTimeline) -> bool:
-    """Whether a rank has as many messages as one between two others, for the forwards that labels name."""
-    named = bool(np.any((timeline.actions.kind == Kind.F) & (timeline.actions.stage >= 0)))
-    return named and len(timeline.messages) > 0 and abs(shortage(timeline)) < 0.1
+    """Whether a rank has as many messages as one between two others.
+
+    Where nothing joins labels to kernels it is open how many forwards ran, and what is a message.
+    """
+    return not timeline.named_stages and len(timeline.messages) > 0 and abs(shortage(timeline)) < 0.1
 
 
 def _by_stages(position: Mapping[int, int], depth: int, world: int) -> tuple[Pipeline, ...]:

@@ -239,9 +239,10 @@ def test_stages_of_labels_outlive_their_actions():
     assert (found.world_size, found.pipelines, found.source) == (2, (((0,), (1,)),), "labels")
 
 
-@pytest.mark.parametrize("acts", [[], [("?F0", 200, 210), ("?B0", 210, 220)]], ids=["no actions", "of no name"])
-def test_messages_of_actions_without_names_invent_no_rank(acts):
-    """How many there are a forward is known only where labels tell forwards."""
+@pytest.mark.parametrize("stage", ["1", "?", None], ids=["named", "of no name", "no actions"])
+def test_labels_that_nothing_joins_to_kernels_invent_no_rank(stage):
+    """How many messages there are a forward is known only where labels tell which kernels are whose."""
+    acts = [] if stage is None else [(f"{stage}F0", 200, 210), (f"{stage}B0", 210, 220)]
     rows = [("either ?", 30 * i, 30 * i + 5) for i in range(4)]
     last = replace(timeline(1, actions=acts, messages=rows), named_stages=(1,))
     found = plan_of(receiving(0, 0, each=2), last)
