@@ -44,13 +44,15 @@ class Guess:
 class _Seen:
     """What a rank shows of a usual step: its actions, how many forwards, and its messages, None where unknown.
 
-    These are the sends before the first backward, all sends, and all receives.
+    These are the sends before the first backward, all sends, and all receives; `halves` are both together, also where
+    nothing tells them apart.
     """
 
     shown: _Shown
     linked: bool
     forwards: int
     messages: tuple[int, int, int] | None
+    halves: int
 
 
 def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
@@ -64,6 +66,7 @@ def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
     if len(counts) != 1 or not min(counts):
         return None
     hits = list(_hits(seen, p, min(counts)))
+    hits = [hit for hit in hits if hit.counted] or hits
     several = [hit for hit in hits if hit.chunked]
     silent = not any(len(timeline.messages) for timeline in line.values())
     if not several or (silent and len(several) < len(hits)):
@@ -82,6 +85,7 @@ def _usual(timeline: RankTimeline) -> _Seen:
     linked = timeline.reconstruction not in {"kernels", "table"}  # there micro-batches are counted, kind by kind
     steps: Counter[_Shown] = Counter()
     messages: Counter[tuple[int, int, int]] = Counter()
+    halves: Counter[int] = Counter()
     for k in range(len(timeline.steps)):
         rows = np.flatnonzero(a.step == k)
         number = a.microbatch[rows] if linked else np.full(len(rows), -1)
@@ -91,20 +95,26 @@ def _usual(timeline: RankTimeline) -> _Seen:
         backward = rows[a.kind[rows] != Kind.F]
         early = int(np.sum(after < backward[0])) if len(backward) else len(after)
         messages[early, len(after), int(np.sum(mine.direction == Messages.RECV))] += 1
+        halves[len(mine)] += 1
     shown = max(steps, key=lambda step: (steps[step], len(step)), default=())
     clear = len(m) > 0 and not np.any(m.direction == Messages.EITHER)
     forwards = sum(kind == Kind.F for kind, _ in shown)
-    return _Seen(shown, linked, forwards, messages.most_common(1)[0][0] if messages and clear else None)
+    usual = messages.most_common(1)[0][0] if messages and clear else None
+    return _Seen(shown, linked, forwards, usual, max(halves, key=lambda count: halves[count], default=0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Hit:
-    """An order that shows what was seen: its orders by position, and whether a rank holds several stages."""
+    """An order that shows what was seen: its orders by position, and whether a rank holds several stages.
+
+    `counted` says that it sends and receives as many messages, which kernels that hold several need not show.
+    """
 
     family: str
     shape: Shape
     orders: dict[int, Order]
     chunked: bool
+    counted: bool
 
 
 def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[_Hit]:
@@ -125,7 +135,10 @@ def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[_Hit]:
                 for orders in _orders(family, shape):
                     if all(_fits(each, orders(at), placement, at) for at, each in seen.items()):
                         found |= chunked
-                        yield _Hit(family.name, shape, {at: orders(at) for at in seen}, chunked)
+                        counted = all(
+                            each.halves == sum(map(sum, _ends(orders(at), placement))) for at, each in seen.items()
+                        )
+                        yield _Hit(family.name, shape, {at: orders(at) for at in seen}, chunked, counted)
 
 
 def _orders(family: Family, shape: Shape) -> Iterator[OrderOf]:
@@ -147,16 +160,22 @@ def _talked(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
     """
     if seen.messages is None:
         return True
+    sends, receives = _ends(order, placement)
+    leading = sum(sends[: next((i for i, a in enumerate(order) if a.kind != Kind.F), len(order))])
+    early, *total = seen.messages
+    round_ = len(placement[at]) > 1 and placement == loop(len(placement), len(placement[at]))
+    return total == [sum(sends), sum(receives)] and leading - round_ <= early <= leading
+
+
+def _ends(order: Order, placement: Placement) -> tuple[list[bool], list[bool]]:
+    """Which actions of an order, but for weight gradients, send to another rank, and which receive."""
     last, held = max(max(stages) for stages in placement), {(a.stage, a.microbatch) for a in order}
     out, into = (
         [(a.stage + (way if a.kind == Kind.F else -way), a.microbatch) for a in order if a.kind != Kind.W]
         for way in (1, -1)
     )
     sends, receives = ([0 <= end[0] <= last and end not in held for end in ends] for ends in (out, into))
-    leading = sum(sends[: next((i for i, a in enumerate(order) if a.kind != Kind.F), len(order))])
-    early, *total = seen.messages
-    round_ = len(placement[at]) > 1 and placement == loop(len(placement), len(placement[at]))
-    return total == [sum(sends), sum(receives)] and leading - round_ <= early <= leading
+    return sends, receives
 
 
 def _told(order: Order) -> Told:

@@ -7,12 +7,11 @@ labels, the peers of messages, and last, where messages have no peers, how many 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from bubblescope.align.coordinates import by_coordinates
-from bubblescope.align.unnamed import by_counting, grids, in_order, line, neighbours, shortage
+from bubblescope.align.evidence import ASSUMED, COUNTED, by_evidence, deep_enough, join
 from bubblescope.errors import UsageError
 from bubblescope.model.groups import IN_STAGE, Purpose, purpose, serves
 from bubblescope.model.job import Pipeline, Plan
@@ -22,15 +21,13 @@ from bubblescope.model.trace import Finding
 
 __all__ = ["ASSUMED", "COUNTED", "plan"]
 
-ASSUMED = "rank order, assumed"
-COUNTED = "message counts"
 Timelines = Mapping[int, RankTimeline]
 Groups = Mapping[int, Mapping[Purpose, tuple[int, ...]]]
 
 
 def plan(timelines: Timelines, options: Options) -> Plan:
     """Lay out the job; raises UsageError where the user's degrees cannot be."""
-    world = _deep_enough(timelines, _world_size(timelines))
+    world = deep_enough(timelines, _world_size(timelines))
     drawn = by_coordinates({rank: timeline.identity for rank, timeline in timelines.items()})
     groups = {rank: {**drawn.get(rank, {}), **_described(rank, timeline)} for rank, timeline in timelines.items()}
     degree = {p: _degree(groups, p) or _counted(timelines, p) for p in ("pp", "tp", "dp", "cp", "ep")}
@@ -43,7 +40,7 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         pipelines = _by_description(groups) if degree["pp"] > 1 else ()
         source = "process groups"
     else:
-        lanes, source = _by_evidence(timelines, world)
+        lanes, source = by_evidence(timelines, world)
         pipelines = _with_partners(lanes, groups, options.tp or 1)
     pp = max((len(p) for p in pipelines), default=1)
     evident = _evident_depth(timelines, world) if source == "stated" else None
@@ -77,24 +74,6 @@ def _world_size(timelines: Timelines) -> int:
     named = [int(m.peer.max()) + 1 for m in messages]
     talking = [2 for m in messages if np.any(m.direction != Messages.EITHER)]
     return max([*stated, *joined, *named, *talking, max(timelines, default=-1) + 1])
-
-
-def _deep_enough(timelines: Timelines, world: int) -> int:
-    """The ranks of the job, at least as many as the stages in labels ask for where nothing states a number.
-
-    Where the deepest stage sends on, there is one more.
-    """
-    stages = _held(timelines)
-    if not stages or any(t.identity.world_size for t in timelines.values()):
-        return world
-    depth = _depth(stages, world, timelines)
-    return max(world, max(map(max, stages.values())) + 2 if depth is None else depth)
-
-
-def _held(timelines: Timelines) -> dict[int, tuple[int, ...]]:
-    """The stages that labels tell of each rank."""
-    told = {r: tuple(sorted(set(t.actions.stage.tolist()) - {-1})) for r, t in timelines.items()}
-    return {rank: stages for rank, stages in told.items() if stages}
 
 
 def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ...]]:
@@ -131,14 +110,9 @@ def _by_description(groups: Groups) -> tuple[Pipeline, ...]:
             partners = group.get(kind, ())
             known = next((position[peer] for peer in (rank, *partners) if peer in position), 0)
             position.update({peer: known for peer in partners if peer not in position})
-        joined = _join(joined, {rank, *(r for kind in ("pp", "tp", "cp") for r in group.get(kind, ()))})
+        joined = join(joined, {rank, *(r for kind in ("pp", "tp", "cp") for r in group.get(kind, ()))})
     # A rank that no such group holds is in no pipeline.
     return tuple(_by_position(ranks, position) for ranks in sorted(joined, key=min) if ranks & position.keys())
-
-
-def _join(sets: list[set[int]], new: set[int]) -> list[set[int]]:
-    touching = [s for s in sets if s & new]
-    return [*(s for s in sets if not s & new), set().union(new, *touching)]
 
 
 def _by_position(ranks: Iterable[int], position: Mapping[int, int]) -> Pipeline:
@@ -167,88 +141,13 @@ def _by_grid(timelines: Timelines, options: Options) -> tuple[Pipeline, ...]:
     return tuple(tuple(tuple(map(int, grid[s, d])) for s in range(pp)) for d in range(dp))
 
 
-def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...], str]:
-    """Without descriptions, pipelines of one rank a position: stages in labels, then who sends to whom."""
-    stages = _held(timelines)
-    talking = [r for r, t in timelines.items() if np.any(t.messages.direction != Messages.EITHER)]
-    near = {r: stage for r in stages if (stage := _near_stage(timelines[r])) is not None}
-    if stages and near.keys() == stages.keys():
-        return _by_stages(near, sum(stages[min(near)]) + 1, world), "labels"
-    depth = _depth(stages, world, timelines) if stages else None
-    if depth is not None:
-        return _by_stages({rank: min(held) for rank, held in stages.items()}, depth, world), "labels"
-    if not talking and all(t.reconstruction == "table" for t in timelines.values()) and world > 1:
-        return (line(range(world)),), ASSUMED  # what names actions by hand names those of a pipeline
-    if not talking:
-        return (), "no pipeline messages"
-    peers = _by_peers(timelines, talking, world) if not stages else ()
-    if peers:
-        return peers, "message peers"
-    counted = by_counting(timelines, world) if not stages else None
-    if counted is not None:
-        return counted, COUNTED
-    return (line(range(world)),), ASSUMED
-
-
-def _near_stage(timeline: RankTimeline) -> int | None:
-    """The stage that works on the lower micro-batches, of two that share none: pipelines that run both ways.
-
-    There stage s lies on positions s and p-1-s, and the first half of the micro-batches enters at position 0.
-    """
-    a = timeline.actions
-    stages = np.unique(a.stage[a.stage >= 0]).tolist()
-    if len(stages) != 2:
-        return None
-    first, second = (np.unique(a.microbatch[a.stage == stage]) for stage in stages)
-    if first[-1] < second[0]:
-        return int(stages[0])
-    return int(stages[1]) if second[-1] < first[0] else None
-
-
-def _depth(stages: Mapping[int, tuple[int, ...]], world: int, timelines: Timelines) -> int | None:
-    """Positions of a pipeline by the stages that its ranks hold; None where a rank deeper down is missing.
-
-    Chunks that loop are p apart on every rank; chunks that fold back add up to 2p-1.
-    """
-    apart = {b - a for held in stages.values() for a, b in pairwise(held)}
-    folded = {held[0] + held[1] + 1 for held in stages.values() if len(held) == 2}
-    round_ = len(apart) == 1 and (min(apart) > 1 or world == 1)  # neighbouring stages of one rank: there it turns back
-    if round_ and (world % min(apart) == 0 or len(folded) != 1 or min(folded) % 2):
-        return min(apart)
-    if apart and len(folded) == 1:
-        return min(folded) // 2
-    if apart:
-        return -(-(max(map(max, stages.values())) + 1) // max(map(len, stages.values())))
-    deepest = max(stages, key=lambda rank: stages[rank])
-    inner = len(timelines[deepest].messages) > 0 and abs(shortage(timelines[deepest])) < 0.1
-    peers = set(timelines[deepest].messages.peer.tolist()) - {-1}
-    before = {rank for rank in peers if stages.get(rank, (-1,))[0] == stages[deepest][0] - 1}
-    inner |= bool(before) and not peers <= timelines.keys()  # between that stage and a rank that nobody recorded
-    only_first = stages[deepest] == (0,) and len(timelines[deepest].messages) > 0
-    return None if inner or only_first else stages[deepest][0] + 1
-
-
-def _by_stages(position: Mapping[int, int], depth: int, world: int) -> tuple[Pipeline, ...]:
-    """Pipelines from the position of each rank, the number of its first stage."""
-    if depth < 2:
-        return ()
-    if world % depth == 0:
-        for layout in grids(world, depth):
-            placed = {rank: at for pipeline in layout for at, (rank,) in enumerate(pipeline)}
-            if all(placed[rank] == at for rank, at in position.items()):
-                return tuple(p for p in layout if any(rank in position for (rank,) in p))
-    # Neither way fits: the k-th ranks of each position are taken to belong together.
-    holders = [[rank for rank in sorted(position) if position[rank] == at] for at in range(depth)]
-    return tuple(tuple(tuple(ranks[k : k + 1]) for ranks in holders) for k in range(max(map(len, holders))))
-
-
 def _with_partners(lanes: Sequence[Pipeline], groups: Groups, tp: int) -> tuple[Pipeline, ...]:
     """Join the pipelines whose ranks share a tensor- or context-parallel group; without groups, `tp` neighbours."""
     described = [set(g[kind]) for g in groups.values() for kind in ("tp", "cp") if len(g.get(kind, ())) > 1]
     if described:
         joined = [{k} for k in range(len(lanes))]
         for partners in described:
-            joined = _join(joined, {k for k, lane in enumerate(lanes) if partners & {r for at in lane for r in at}})
+            joined = join(joined, {k for k, lane in enumerate(lanes) if partners & {r for at in lane for r in at}})
     else:
         joined = [set(range(k, min(k + tp, len(lanes)))) for k in range(0, len(lanes), tp)]
     members = [[lanes[k] for k in sorted(ks)] for ks in sorted(joined, key=lambda ks: min(ks, default=0)) if ks]
@@ -260,26 +159,9 @@ def _with_partners(lanes: Sequence[Pipeline], groups: Groups, tp: int) -> tuple[
     )
 
 
-def _by_peers(timelines: Timelines, talking: Sequence[int], world: int) -> tuple[Pipeline, ...]:
-    """Connected components of the graph of peers, first stage first; () where a peer was not named.
-
-    A rank that was not recorded has its place where both of its neighbours were, or at an end.
-    """
-    chains = neighbours({rank: timelines[rank] for rank in talking}, world)
-    if chains:
-        return tuple(line(chain) for chain in chains)
-    joined: list[set[int]] = []
-    for rank in talking:
-        peers = set(timelines[rank].messages.peer.tolist()) - {-1}
-        if not peers or not peers <= set(timelines):
-            return ()
-        joined = _join(joined, {rank, *peers})
-    return tuple(line(in_order(sorted(ranks), timelines)) for ranks in sorted(joined, key=min))
-
-
 def _evident_depth(timelines: Timelines, world: int) -> int | None:
     """Positions of a pipeline by labels and messages, where these tell it."""
-    lanes, source = _by_evidence(timelines, world)
+    lanes, source = by_evidence(timelines, world)
     return len(lanes[0]) if lanes and source != ASSUMED else None
 
 

@@ -153,8 +153,13 @@ def _first_source(timeline: RankTimeline) -> int | None:
 
 
 def _opens_with(timeline: RankTimeline) -> int | None:
-    """The direction of the first message of most steps."""
-    ways = _first_messages(timeline).direction.tolist()
+    """The direction of the first message of most steps.
+
+    Where nothing tells it, what is posted before the first action is its input.
+    """
+    first = _first_messages(timeline)
+    by_place = np.where(first.after < 0, Messages.RECV, Messages.SEND)
+    ways = np.where(first.direction == Messages.EITHER, by_place, first.direction).tolist()
     return max(set(ways), key=ways.count, default=None)
 
 

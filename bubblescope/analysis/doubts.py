@@ -98,7 +98,8 @@ def _alone(found: Study) -> Finding | None:
     not every schedule is known.
     """
     job, known = found.job, found.schedule is not None and found.schedule.family is not None
-    if len(job.timelines) < job.plan.world_size or job.untold_chunks or known:
+    told = [t.reconstruction for t in job.timelines.values() if len(t.actions)]
+    if len(job.timelines) < job.plan.world_size or job.untold_chunks or known or not told:
         return None
     partnered = np.concatenate([_partnered(view, found.used) for view in found.views.values()])
     if not len(partnered) or np.mean(~partnered) <= ALONE:
@@ -106,7 +107,7 @@ def _alone(found: Study) -> Finding | None:
     message = (
         f"{np.mean(~partnered):.0%} of the messages have no partner and no schedule fits, with every rank recorded: "
         "ranks are laid out wrongly, actions wrongly told apart, or these are no messages between stages (a ring of "
-        "context-parallel ranks); state --pp and --tp, or label the actions"
+        f"context-parallel ranks); state --pp and --tp{'' if set(told) == {'labels'} else ', or label the actions'}"
     )
     return Finding("contradiction", "warning", message)
 

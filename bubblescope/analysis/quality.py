@@ -48,6 +48,8 @@ DEGRADING = frozenset(
 _WITHOUT_PEERS = frozenset({COUNTED, ASSUMED})
 """Where the layout comes from if nothing names the peers of messages."""
 
+_NOTHING_TOLD = "neither labels nor autograd numbers are there"
+
 EXPLAINED = 0.9
 """Below this share of compute inside actions the numbers are degraded (docs/definitions.md)."""
 
@@ -122,9 +124,10 @@ def _unlabelled(job: Job) -> Finding | None:
     if not ranks:
         return None
     whole = [rank for rank in ranks if all(f.code != "truncated" for f in job.timelines[rank].findings)]
+    lacking = "no launch joins their labels to kernels" if whole and _unjoined(job, whole[0]) else _NOTHING_TOLD
     why = (
-        "neither labels nor autograd numbers are there, and the kernels between messages do not recur as those of "
-        f"micro-batches would. {_remedy(job, whole[0])}"
+        f"{lacking}, and the kernels between messages do not recur as those of micro-batches would. "
+        f"{_remedy(job, whole[0])}"
         if whole
         else "what is left of what was cut off does not tell them"
     )
@@ -147,7 +150,15 @@ def _told_by_kernels(job: Job) -> Finding | None:
 
 def _remedy(job: Job, rank: int) -> str:
     """What to add, so that forwards and backwards need not be guessed."""
-    return recorder(job.timelines[rank].source).name_work
+    says = recorder(job.timelines[rank].source)
+    if _unjoined(job, rank):
+        return f"Keep the launches of kernels in the recording: {says.both_sides}"
+    return says.name_work
+
+
+def _unjoined(job: Job, rank: int) -> bool:
+    """Whether a rank has labels that nothing joins to its kernels."""
+    return any(finding.code == "unjoined-labels" for finding in job.timelines[rank].findings)
 
 
 def _length(work: Work) -> int:

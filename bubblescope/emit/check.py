@@ -51,6 +51,8 @@ CHOICES = (
     "kernel_names",
     "payloads",
     "one_file",
+    "in_stage",
+    "launches",
 )
 
 
@@ -187,6 +189,8 @@ def _wishes(job: Job) -> Iterator[str]:
         yield "on a CPU the host is all that is recorded, and nothing is computed again"
     if job.backend == "cpu" and (job.offload_ns or job.overrun_ns):
         yield "on a CPU there are no copies to the host, and no kernels that could overrun"
+    if job.backend == "cpu" and (job.announced or job.in_stage != "all-reduce" or job.launches != "joined"):
+        yield "on a CPU no message is announced, stages reduce, and nothing is launched"
     if job.backend == "cpu" and "nsys" in job.recorders:
         yield "nsys records GPUs: on a CPU the recorder is kineto"
     yield from _files(job)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from bubblescope.emit.announce import TENSOR, Content, messages
 from bubblescope.emit.groups import communicator, groups_of, message_args
 from bubblescope.emit.job import Job
 from bubblescope.emit.names import (
@@ -26,8 +27,6 @@ from bubblescope.model.actions import Action, Kind
 
 __all__ = ["CudaRank"]
 
-ELEMENTS = 4_194_304
-BYTES = 2 * ELEMENTS
 SUM = 0  # as NCCL numbers reductions
 JOIN_NS = 100_000  # between one communicator and the next
 MOST_NS = 4_000  # of a unit of the host's work
@@ -49,7 +48,7 @@ class CudaRank:
         self.communicators = {axis: communicator(job, group) for axis, group in self.groups.items()}
         gap = job.late_ns(self.place.pp)
         late = gap >= GAP_TICKS * TICK_NS  # a smaller gap is none that a launch could make
-        slack = gap // GAP_TICKS if late else MOST_NS
+        slack = gap // (GAP_TICKS + (2 * MESSAGE_TICKS if job.announced else 0)) if late else MOST_NS
         self.unit = max(TICK_NS, min(MOST_NS, shortest(job) // job.ticks, slack))
         self.lead = 3 * self.unit + (0 if late else job.run_ahead_ns)
         self.at = 0
@@ -106,27 +105,30 @@ class CudaRank:
         actions = [action for ran in blocks if not ran.fused for action in ran.actions]
         due = [run.transfers[action] for action in actions if action in run.transfers]
         for behind, transfer in enumerate(due, start=1 - len(due)):
-            self._wait(transfer.received + behind * MESSAGE_TICKS * self.unit)
+            ticks = MESSAGE_TICKS * (2 if self.job.announced else 1)
+            self._wait(transfer.received + behind * ticks * self.unit)
             self._labelled(message_label("RECV", transfer.consumer), transfer, sends=False)
 
     def _labelled(self, name: str, transfer: Transfer, *, sends: bool) -> None:
         begin = self.at
-        self._message(transfer, sends=sends)
+        for message, content in messages(self.job, transfer, sends=sends):
+            self._message(message, content, sends=sends)
         if self.job.comm_labels:
             self.tape.mark(name, begin - self.unit // 4, self.at)
             self.at += self.unit
 
-    def _message(self, transfer: Transfer, *, sends: bool) -> None:
+    def _message(self, transfer: Transfer, content: Content, *, sends: bool) -> None:
         """One send or receive that is a kernel of its own."""
         unit, at = self.unit, self.at
-        owner, extra = self._post(transfer, sends=sends)
+        owner, extra = self._post(transfer, content, sends=sends)
         mine, peer = (transfer.source, transfer.target) if sends else (transfer.target, transfer.source)
         name = f"nccl:send {mine}->{peer}" if sends else f"nccl:recv {mine}<-{peer}"
         note = self.tape.mark(name, at + 3 * unit // 2, at + 3 * unit)
         launch = Launch(at + 2 * unit, at + 2 * unit + unit // 2, owner)
-        self._told(transfer, (launch.begin - unit // 4, launch.end + unit // 4), sends=sends)
+        self._told(transfer, content, (launch.begin - unit // 4, launch.end + unit // 4), sends=sends)
         stream = self._stream(transfer, sends=sends)
-        span = self._shown((transfer.sent if sends else transfer.received, transfer.end), stream)
+        begin = max(transfer.sent if sends else transfer.received, launch.end)
+        span = self._shown((begin, transfer.end), stream)
         on_kernel = extra if self.job.p2p_args == "kernel" else None
         self.tape.kernel(P2P_KERNEL, span, launch, stream=stream, extra=on_kernel)
         self.tape.project(name, span, note, stream)
@@ -140,17 +142,17 @@ class CudaRank:
         self.tape.copy("PtoP", span, Launch(at + unit, at + 2 * unit, owner), COPY_STREAM["PtoP"])
         self.at += 5 * unit
 
-    def _told(self, transfer: Transfer, span: Span, *, sends: bool) -> None:
+    def _told(self, transfer: Transfer, content: Content, span: Span, *, sends: bool) -> None:
         """The call of NCCL behind a send or receive; the peer is counted in the communicator."""
         peer = transfer.target if sends else transfer.source
-        self.tape.call("ncclSend" if sends else "ncclRecv", span, self.communicators["pp"], BYTES, peer)
+        self.tape.call("ncclSend" if sends else "ncclRecv", span, self.communicators["pp"], content.bytes, peer)
 
-    def _post(self, transfer: Transfer, *, sends: bool) -> tuple[Args, Args]:
+    def _post(self, transfer: Transfer, content: Content, *, sends: bool) -> tuple[Args, Args]:
         """The operators of a message, four units long; their arguments tell the peer where the job says so."""
         unit, at, tape = self.unit, self.at, self.tape
         peer = transfer.target if sends else transfer.source
         group = self.groups["pp"]
-        extra = message_args(group, "send" if sends else "recv", ELEMENTS)
+        extra = message_args(group, "send" if sends else "recv", content.elements) | {"dtype": content.dtype}
         extra["Dst Rank" if sends else "Src Rank"] = group.ranks[peer]
         tape.op("c10d::send" if sends else "c10d::recv_", at, at + 4 * unit, number=tape.number)
         owner = tape.op("record_param_comms", at + unit, at + 7 * unit // 2)
@@ -215,7 +217,7 @@ class CudaRank:
             if self.job.layer_labels:
                 tape.mark(layer_label(self.job, done.action, piece), self.at, self.at + 2 * unit)
             if piece.comm:
-                self._reduce(piece, tape.main, TP_STREAM, "tp")
+                self._of_stage(piece, tape.main)
                 continue
             at, layer = self.at, LAYER[piece.part % len(LAYER)]
             tape.op(layer.outer, at, at + 2 * unit, number=tape.number)
@@ -232,7 +234,7 @@ class CudaRank:
         nodes = iter(reversed(self.nodes[action._replace(kind=Kind.F)]))
         for piece in pieces:
             if piece.comm:
-                self._reduce(piece, tape.engine, TP_STREAM, "tp")
+                self._of_stage(piece, tape.engine)
                 continue
             if piece.again:
                 self._recompute(piece)
@@ -262,22 +264,50 @@ class CudaRank:
         tape.kernel(kernel_name(self.job, layer, Kind.F), (piece.begin, piece.end), launch)
         self.at += 2 * unit
 
+    def _of_stage(self, piece: Piece, tid: int) -> None:
+        """What the ranks of a stage do together."""
+        if self.job.in_stage == "all-reduce":
+            self._reduce(piece, tid, TP_STREAM, "tp")
+        else:
+            self._exchange(piece, tid)
+
     def _reduce(self, piece: Piece, tid: int, stream: int, axis: str) -> None:
         """An all-reduce of a group."""
-        unit, at, tape = self.unit, self.at, self.tape
-        extra = message_args(self.groups[axis], "allreduce", ELEMENTS)
-        backward = tid == tape.engine
-        tape.op("c10d::allreduce_", at, at + 2 * unit, number=None if backward else tape.number, backward=backward)
-        owner = tape.op("record_param_comms", at + unit // 4, at + 2 * unit - unit // 4, backward=backward)
-        owner |= extra
-        note = tape.mark("nccl:all_reduce", at + unit // 2, at + 2 * unit - unit // 2, tid=tid)
-        launch = Launch(at + unit, at + unit + unit // 4, owner, tid)
-        told = (launch.begin - unit // 4, launch.end + unit // 4)
-        tape.call("ncclAllReduce", told, self.communicators[axis], BYTES, SUM, tid=tid)
+        tape, group = self.tape, self.communicators[axis]
+        extra = message_args(self.groups[axis], "allreduce", TENSOR.elements)
+        launch, note = self._collective("allreduce_", "nccl:all_reduce", extra, tid)
+        told = (launch.begin - self.unit // 4, launch.end + self.unit // 4)
+        tape.call("ncclAllReduce", told, group, TENSOR.bytes, SUM, tid=tid)
         span = self._shown((piece.begin, piece.end), stream)
         tape.kernel(REDUCE_KERNEL, span, launch, stream=stream, extra=extra)
         tape.project("nccl:all_reduce", span, note, stream)
+
+    def _exchange(self, piece: Piece, tid: int) -> None:
+        """An all-to-all of a stage: torch sends to and receives from each member, in one kernel."""
+        tape, unit, told = self.tape, self.unit, self.job.p2p_args
+        members = self.groups["tp"].ranks
+        extra = message_args(self.groups["tp"], "all_to_allv", TENSOR.elements)
+        launch, note = self._collective("alltoall_base_", "nccl:all_to_all", extra if told != "none" else {}, tid)
+        tape.call("ncclGroupStart", (launch.begin - unit // 2, launch.begin - unit // 4), tid=tid)
+        for peer in range(len(members)):
+            for name in ("ncclSend", "ncclRecv"):
+                span = (launch.begin - unit // 4, launch.begin)
+                tape.call(name, span, self.communicators["tp"], TENSOR.bytes // len(members), peer, tid=tid)
+        tape.call("ncclGroupEnd", (launch.begin, launch.end + unit // 4), tid=tid)
+        span = self._shown((piece.begin, piece.end), TP_STREAM)
+        tape.kernel(P2P_KERNEL, span, launch, stream=TP_STREAM, extra=extra if told == "kernel" else None)
+        tape.project("nccl:all_to_all", span, note, TP_STREAM)
+
+    def _collective(self, op: str, name: str, extra: Args, tid: int) -> tuple[Launch, Args]:
+        """The host's part of a call of a group: its launch, and torch's range."""
+        unit, at, tape = self.unit, self.at, self.tape
+        backward = tid == tape.engine
+        tape.op(f"c10d::{op}", at, at + 2 * unit, number=None if backward else tape.number, backward=backward)
+        owner = tape.op("record_param_comms", at + unit // 4, at + 2 * unit - unit // 4, backward=backward)
+        owner |= extra
+        note = tape.mark(name, at + unit // 2, at + 2 * unit - unit // 2, tid=tid)
         self.at += 3 * unit
+        return Launch(at + unit, at + unit + unit // 4, owner, tid), note
 
     def _sends(self, run: Run, lane: list[Ran], k: int) -> None:
         """Post a block's outputs, alone or in one kernel with the next receive."""
@@ -297,17 +327,23 @@ class CudaRank:
 
     def _batch(self, out: Transfer, back: Transfer) -> None:
         """A coalesced send and receive: its kernel carries no arguments, and is launched where NCCL's group ends."""
+        sent, received = (messages(self.job, half, sends=half is out) for half in (out, back))
+        for (outgoing, content), (incoming, _) in zip(sent, received, strict=True):
+            self._batched(outgoing, incoming, content)
+
+    def _batched(self, out: Transfer, back: Transfer, content: Content) -> None:
+        """One of its kernels."""
         begin, unit = self.at, self.unit
         self.tape.call("ncclGroupStart", (begin - unit // 2, begin - unit // 4))
         for transfer, sends in ((out, True), (back, False)):
-            self._post(transfer, sends=sends)
-            self._told(transfer, (self.at + 2 * unit, self.at + 3 * unit), sends=sends)
+            self._post(transfer, content, sends=sends)
+            self._told(transfer, content, (self.at + 2 * unit, self.at + 3 * unit), sends=sends)
             self.at += 5 * unit
         note = self.tape.mark("nccl:coalesced", begin, self.at)
         launch = Launch(self.at - unit, self.at - unit // 2, note)
         self.tape.call("ncclGroupEnd", (launch.begin, self.at - unit // 4))
         stream = self._stream(out, sends=True)
-        span = self._shown((out.sent, max(out.end, back.end)), stream)
+        span = self._shown((max(out.sent, launch.end), max(out.end, back.end)), stream)
         self.tape.kernel(P2P_KERNEL, span, launch, stream=stream)
         self.tape.project("nccl:coalesced", span, note, stream)
         self.at += unit

@@ -16,9 +16,11 @@ __all__ = [
     "Descriptions",
     "Era",
     "Host",
+    "InStage",
     "Job",
     "KernelNames",
     "Labels",
+    "Launches",
     "Metadata",
     "OneFile",
     "P2PArgs",
@@ -35,6 +37,8 @@ Era = Literal["relative", "epoch-int", "epoch-fraction"]
 Metadata = Literal["before", "after", "none"]
 Descriptions = Literal["megatron", "mesh", "undefined"]
 Host = Literal["all", "launches", "none"]
+InStage = Literal["all-reduce", "all-to-all"]
+Launches = Literal["joined", "unnumbered", "trimmed"]
 KernelNames = Literal["torch", "split", "blind"]
 Recorder = Literal["kineto", "nsys"]
 OneFile = Literal["no", "behind", "shifted", "sorted"]
@@ -108,6 +112,7 @@ class Job:
         dp_early: start it at the rank's own end, inside the window, instead of after the whole pipeline.
         optimizer_ns: optimizer kernels after the pipeline. Without backwards there is none, and no gradients.
         tp_share: share of an action spent in tensor-parallel all-reduces, where t > 1.
+        in_stage: what the ranks of a stage do in place of them: an all-to-all is a kernel that sends and receives.
         kernels: compute kernels (layers) an action.
         stage_layers: the same for every stage, in place of it; empty for stages alike.
         kernel_gap_ns: idle time between the kernels of an action.
@@ -120,6 +125,9 @@ class Job:
         comm_labels: PP:sRECV_Fm and PP:sSEND_Fm too.
         autograd: write sequence numbers and fwdbwd flows.
         p2p_args: where peers of sends and receives are written.
+        announced: each message follows a small one that tells its shape.
+        named_calls: torch's operators and ranges, and NCCL's, say which call of a group a kernel is.
+        launches: launches have the numbers of their kernels, or number 0 like them, or are cut out of the file.
         host: what is recorded of the host: everything, the launches of kernels alone, or nothing at all.
         kernel_names: what kernels are called: as torch does with input and weight gradients alike, with the two
             told apart, or so that no word tells a forward from a backward.
@@ -185,6 +193,7 @@ class Job:
     dp_early: bool = False
     optimizer_ns: int = 3_000_000
     tp_share: float = 0.15
+    in_stage: InStage = "all-reduce"
     kernels: int = 4
     stage_layers: tuple[int, ...] = ()
     kernel_gap_ns: int = 0
@@ -197,6 +206,9 @@ class Job:
     layer_labels: bool = False
     autograd: bool = True
     p2p_args: P2PArgs = "kernel"
+    announced: bool = False
+    named_calls: bool = True
+    launches: Launches = "joined"
     host: Host = "all"
     kernel_names: KernelNames = "torch"
     recompute: bool = False
@@ -323,7 +335,8 @@ class Job:
     @property
     def ticks(self) -> int:
         """Host work units that the shortest action must last, for its kernels to be launched ahead."""
-        return 8 * max(len(self.pattern(stage)) for stage in range(self.stages)) * (2 if self.recompute else 1) + 40
+        pieces = max(len(self.pattern(stage)) for stage in range(self.stages)) * (2 if self.recompute else 1)
+        return 8 * pieces + (80 if self.announced else 40)
 
     def post_ns(self, place: int) -> int:
         """How long after a block's end the message is posted that has `place` others before it."""

@@ -138,7 +138,8 @@ class Tape:
             took = orjson.Fragment(f"{(stop - start) // 1000}.{(stop - start) % 1000:03d}")
         event = {"ph": "X", "cat": cat, "name": name, "pid": where[0], "tid": where[1], "ts": self.stamp(start)}
         event |= {"dur": took, "args": args}
-        (self.gpu if cat in GPU_ROWS else self.host).append((start, -stop, event))
+        if self.job.named_calls or cat == "kernel" or not name.startswith(("c10d::", "nccl:")):
+            (self.gpu if cat in GPU_ROWS else self.host).append((start, -stop, event))
         return args
 
     def flow(self, phase: str, cat: str, ident: int, where: Where, at: int) -> None:
@@ -183,24 +184,28 @@ class Tape:
     def _ran(self, cat: str, name: str, span: Span, launch: Launch, stream: int) -> Args:
         """Append what ran on a stream, with the call that asked for it; its arguments, to be completed."""
         self.correlation += 1
+        number = 0 if self.job.launches == "unnumbered" else self.correlation
         thread = (self.pid, self.main if launch.tid is None else launch.tid)
         external = launch.owner["External id"]
         api = "cudaLaunchKernelExC" if name.startswith("nccl") else "cudaLaunchKernel"
         if cat == "gpu_memcpy":
             api = "cudaMemcpyPeerAsync" if "PtoP" in name else "cudaMemcpyAsync"
-        args = self.row("cuda_runtime", api, thread, (launch.begin, launch.end))
-        args |= {"External id": external, "cbid": 211, "correlation": self.correlation}
-        self.flow("s", "ac2g", self.correlation, thread, launch.begin)
+        if self.job.launches != "trimmed":
+            args = self.row("cuda_runtime", api, thread, (launch.begin, launch.end))
+            args |= {"External id": external, "cbid": 211, "correlation": number}
+            self.flow("s", "ac2g", number, thread, launch.begin)
         args = self.row(cat, name, (self.device, stream), span)
         args |= {"External id": external, "device": self.device, "context": 1, "stream": stream}
-        args |= {"correlation": self.correlation}
-        self.flow("f", "ac2g", self.correlation, (self.device, stream), span[0])
+        args |= {"correlation": number}
+        if self.job.launches != "trimmed":
+            self.flow("f", "ac2g", number, (self.device, stream), span[0])
         return args
 
     def call(self, name: str, span: Span, *values: int, tid: int | None = None) -> None:
         """Append a call of NCCL, by the main thread if no other is named."""
         moments = self.clock(span[0]), self.clock(span[1])
-        self.calls.append(Call(name, *moments, self.main if tid is None else tid, values))
+        if self.job.named_calls:
+            self.calls.append(Call(name, *moments, self.main if tid is None else tid, values))
 
     def project(self, name: str, span: Span, owner: Args, stream: int) -> None:
         """Append the GPU's copy of an annotation: it spans the kernels launched right inside it, and 1 ns more."""

@@ -43,12 +43,16 @@ def _no_kernels(seen: _Seen) -> bool:
 
 def _no_host(seen: _Seen) -> bool:
     counts = seen.info.counts
-    return bool(counts.kernels) and not counts.launches and not counts.operators
+    return bool(counts.kernels) and not counts.launches and not (counts.operators or seen.found("unjoined-labels"))
+
+
+def _no_launches(seen: _Seen) -> bool:
+    return seen.found("unjoined-labels")
 
 
 def _untold(seen: _Seen) -> bool:
     """Forwards and backwards of a pipeline that neither labels nor operators tell."""
-    talks = bool(seen.info.counts.messages)
+    talks = bool(seen.info.counts.messages) and not seen.found("unjoined-labels")
     return talks and seen.info.actions.told_by in {None, "kernels", "p2p"}
 
 
@@ -87,6 +91,7 @@ def _unpeered(seen: _Seen) -> bool:
 _RULES = (
     _Rule("kernels", "no kernel: when the GPU worked is not told", _no_kernels),
     _Rule("host", "nothing of the host: what kernels were launched for is not told", _no_host),
+    _Rule("host", "labels, and no launch that joins kernels to them: when actions ran is a guess", _no_launches),
     _Rule("rank", "no rank: files are taken in the order of their names", lambda seen: seen.info.rank is None),
     _Rule("labels", "neither labels nor operators: forwards and backwards are a guess", _untold),
     _Rule("steps", "no marks of steps: where one begins is not told", _no_marks),

@@ -143,6 +143,8 @@ class RankTimeline:
 
     `kernels` were recorded of it, of which `launched` have a launch.
 
+    `named_stages` are those that labels name which nothing joins to kernels, so that `actions` may name none.
+
     Where `restarts` is true, the file counts the times of each step from that step's own start: the steps were laid one
     after the other, and moments of different steps cannot be compared.
 
@@ -165,6 +167,7 @@ class RankTimeline:
     optimizer: Spans = field(default_factory=Spans.empty)
     copies: Spans = field(default_factory=Spans.empty)
     reconstruction: Reconstruction | None = None
+    named_stages: tuple[int, ...] = ()
     restarts: bool = False
     resumed: tuple[int, ...] = ()
     later: tuple[Source, ...] = ()

@@ -18,9 +18,11 @@ from bubblescope.reconstruct.units import Units
 
 __all__ = [
     "Ranges",
+    "begun",
     "build",
     "completed",
     "drawn_out",
+    "extent",
     "finished",
     "from_blocks",
     "from_labels",
@@ -243,6 +245,24 @@ def build(ranges: Ranges, step: Ints, work: Units, shared: Units) -> tuple[Actio
     asked = place[whole[owners(ranges.start, ranges.end, shared.host)]]
     action, start, end = union_by_owner(place[owner], work.start, work.end)
     return actions, Work(start, end, action), asked, place[whole[:-1]]
+
+
+def extent(ranges: Ranges, work: Units) -> tuple[Times, Times]:
+    """The host moments of the first and of the last work that was asked for inside each range.
+
+    Where there is none the first is later than the last. `work` is in host order.
+    """
+    row = owners(ranges.start, ranges.end, work.host)
+    first, last = np.full(len(ranges), np.iinfo(np.int64).max), np.full(len(ranges), np.iinfo(np.int64).min)
+    np.minimum.at(first, row[row >= 0], work.host[row >= 0])
+    np.maximum.at(last, row[row >= 0], work.host[row >= 0])
+    return first, last
+
+
+def begun(ranges: Ranges, work: Units) -> Times:
+    """The host moment at which the first work of each range was asked for; where there is none, the range's start."""
+    first, last = extent(ranges, work)
+    return np.where(first <= last, first, ranges.start)
 
 
 def finished(ranges: Ranges, step: Ints, cut_off: Times) -> Ints:

@@ -84,15 +84,16 @@ def beside(posted: Messages, host: Times, ranges: Ranges, step: Ints) -> Ints:
     return result
 
 
-def following(posted: Messages, host: Times, ranges: Ranges, place: Ints) -> Ints:
+def following(host: Times, begun: Times, place: Ints) -> Ints:
     """The action of its step after which each message was posted; `place` is the row of `Actions` of each range.
 
-    Ranges in which nothing ran are no actions, and are passed over.
+    `begun` are the host moments at which the first work of each range was asked for: a range may hold the receive that
+    its action awaits. Ranges in which nothing ran are no actions, and are passed over.
     """
-    alive = np.flatnonzero(place[: len(ranges)] >= 0)
-    before = np.searchsorted(ranges.start[alive], host, "right") - 1
+    alive = np.flatnonzero(place[: len(begun)] >= 0)
+    before = np.searchsorted(np.maximum.accumulate(begun[alive]), host, "right") - 1
     before[host == NO_HOST] = NONE
-    return np.where(before >= 0, place[alive[before]], NONE) if len(alive) else np.full(len(posted), NONE)
+    return np.where(before >= 0, place[alive[before]], NONE) if len(alive) else np.full(len(host), NONE)
 
 
 def collectives(talk: Talk, step: Ints, action: Ints) -> Collectives:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Times
-from bubblescope.model.groups import IN_STAGE
+from bubblescope.model.groups import IN_STAGE, Purpose
 from bubblescope.model.names import plainly
 from bubblescope.model.options import Options
 from bubblescope.model.recorders import recorder
@@ -16,14 +16,17 @@ from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
+from bubblescope.reconstruct.announced import announcements
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.layers import layer_work
 from bubblescope.reconstruct.lost import lost, unfinished
 from bubblescope.reconstruct.process import main_process
-from bubblescope.reconstruct.purposes import rings, with_purposes
+from bubblescope.reconstruct.purposes import with_purposes
 from bubblescope.reconstruct.ranges import owners
+from bubblescope.reconstruct.rings import nameless, rings
 from bubblescope.reconstruct.sides import with_sides
 from bubblescope.reconstruct.units import NO_HOST, Gathered, Units, gather, launched, matching
+from bubblescope.reconstruct.unjoined import gpu_alone, in_order, unjoined, without_filler
 
 __all__ = ["reconstruct"]
 
@@ -39,18 +42,20 @@ _OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
 
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     """All that one rank's trace tells by itself."""
-    trace = main_process(plainly(trace))
-    units = _dated(gather(trace))
+    recorded = without_filler(main_process(plainly(trace)))
+    units = gather(recorded)
+    trace, named = gpu_alone(recorded, *units), _unjoined_labels(recorded, units, options)
+    units = _dated(units)
     work, communication, copies = units
     talk = describe(trace, communication)
     between = talk.between_stages(trace.identity)
     sent, shared = talk.take(between), talk.take(~between)
     optimizer = _optimizer(trace, work)
     ranges, how = _ranges(trace, options, sent, shared, (work.take(~optimizer), work.take(optimizer)))
-    if how == "labels":
-        between[np.flatnonzero(between)[rings(sent, ranges, work)]] = False
-        talk = talk.told(talk.between_stages(trace.identity) & ~between, "cp")
-        sent, shared = talk.take(between), talk.take(~between)
+    ranges, how = _as_named(ranges, how, named)
+    said = _said(trace)
+    talk, between = _without_others(talk, between, (ranges, how), work, said)
+    sent, shared = talk.take(between), talk.take(~between)
     borders = np.sort(
         np.concatenate((sent.posted, _fences(trace), *([work.host[optimizer]] if how == "kernels" else [])))
     )
@@ -61,20 +66,18 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     untold = _half_told(trace, ranges, how, work)
     ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
     marks = _marks(trace, Units.concat(units), ranges, how, work.host[optimizer])
+    marks = marks if trace is recorded else steps.numbered(recorded, marks)
     step = steps.rows_at(marks, ranges.start)
-    whole = _one_step(trace, marks, how)
+    alone = _one_step(recorded, marks, how)
     numbered = actions.number(ranges, step)
     ran = actions.finished(ranges, step, unfinished(trace, several=len(marks) > 1))
     own = shared.take(shared.serving(IN_STAGE))
     done, owned, asked, place = actions.build(numbered, ran, work.take(~optimizer), shared.units)
     collectives = messages.collectives(shared, steps.rows_of(marks, shared.units), asked)
-    said = labels.message_labels(trace)
-    said = said if len(said) else frames.message_frames(trace)
-    posted = messages.messages(sent, steps.rows_of(marks, sent.units), said)
-    posted = posted.replace(
-        step=messages.beside(posted, sent.units.host, ranges, step),
-        after=messages.following(posted, sent.units.host, ranges, place),
+    posted = messages.messages(sent, steps.rows_of(marks, sent.units), said).replace(
+        after=messages.following(sent.units.host, actions.begun(ranges, work), place)
     )
+    posted = posted.replace(step=messages.beside(posted, sent.units.host, ranges, step))
     known = launched(trace)
     return RankTimeline(
         rank=rank,
@@ -96,13 +99,62 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         launched=known[1],
         doubts=trace.doubts,
         doubted=steps.holding(marks, trace.doubts.moments),
-        findings=(*trace.findings, *untold, *whole, *_noticed(trace, options)),
+        named_stages=tuple(np.unique(named.stage[named.stage >= 0]).tolist()),
+        findings=(*trace.findings, *untold, *alone, *_noticed(recorded, named, options)),
     )
 
 
-def _noticed(trace: RankTrace, options: Options) -> tuple[Finding, ...]:
-    """What the events tell of the recording, whatever is made of them."""
-    return (*steps.repeated(trace), *lost(trace), *labels.unmatched(trace, options.labels))
+def _said(trace: RankTrace) -> labels.Labels:
+    """What ranges say of messages, or else frames."""
+    said = labels.message_labels(trace)
+    return said if len(said) else frames.message_frames(trace)
+
+
+def _as_named(ranges: actions.Ranges, how: How, named: actions.Ranges) -> tuple[actions.Ranges, How]:
+    """Actions as labels name them that nothing joins to kernels, and what told them; none where these contradict."""
+    ranges = in_order(ranges, named)
+    return ranges, how if len(ranges) else None
+
+
+def _without_others(
+    talk: Talk, between: Bools, told: tuple[actions.Ranges, How], work: Units, said: labels.Labels
+) -> tuple[Talk, Bools]:
+    """The communication, and which of it the pipeline needs: not what stays in an action, nor what only announces.
+
+    `told` are the actions, and how they were told; `said` is what ranges say of messages.
+    """
+    ranges, how = told
+    if how in {"labels", "frames"}:
+        sure, open_ = rings(talk.take(between), ranges, work)
+        _, talk = _set_aside(talk, between, sure, "cp")
+        between, _ = _set_aside(talk, between, sure | open_, None)
+    forwards = int(np.sum(ranges.kind == Kind.F))
+    if how == "autograd":
+        between, talk = _set_aside(talk, between, nameless(talk.take(between), ranges, said), "cp")
+    if forwards:
+        between, talk = _set_aside(talk, between, announcements(talk.take(between), work.host, forwards), "pp")
+    return talk, between
+
+
+def _set_aside(talk: Talk, between: Bools, others: Bools, purpose: Purpose | None) -> tuple[Bools, Talk]:
+    """What is left between stages without some of it, which is told to be for a purpose, if any."""
+    rows = np.flatnonzero(between)[others]
+    mine = np.zeros(len(between), bool)
+    mine[rows] = True
+    return between & ~mine, talk if purpose is None else talk.told(mine, purpose)
+
+
+def _noticed(trace: RankTrace, named: actions.Ranges, options: Options) -> tuple[Finding, ...]:
+    """What the events tell of the recording, whatever is made of them; `named` are labels that nothing joins to it."""
+    apart = [unjoined(trace, named)] if len(named) else []
+    return (*steps.repeated(trace), *lost(trace), *apart, *labels.unmatched(trace, options.labels))
+
+
+def _unjoined_labels(trace: RankTrace, units: Gathered, options: Options) -> actions.Ranges:
+    """What labels name where no launch joins them to kernels; nothing where one does."""
+    if gpu_alone(trace, *units) is trace:
+        return actions.Ranges.empty()
+    return _named(trace, labels.action_labels(trace, options.labels))
 
 
 def _dated(gathered: Gathered) -> Gathered:
@@ -189,8 +241,12 @@ def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, U
 
 def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
     """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
-    named_again = actions.recurrences(ranges) if how == "labels" else np.empty(0, np.int64)
-    if how in {"kernels", "autograd"} and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
+    named_again = actions.recurrences(ranges)
+    if (
+        not len(named_again)
+        and how in {"kernels", "autograd"}
+        and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name])
+    ):
         named_again = actions.starts_after(ranges, optimizer)
     named_again = actions.behind(optimizer, named_again, ranges.start)
 

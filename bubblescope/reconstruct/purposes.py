@@ -1,7 +1,7 @@
 """What groups without a description are for, told by when they communicate and how.
 
 Tensor, context and expert parallelism do the same in every forward and every backward, as what comes out
-of one layer goes into the next: all-reduces, all-to-alls, or gathers with scatters. A sharded replica
+of one layer goes into the next: all-reduces, all-to-alls, rings, or gathers with scatters. A sharded replica
 gathers its weights in forwards and scatters gradients in backwards. What only backwards ask for are
 gradients, if a group is named: without one the norm of gradients behind the last backward looks alike.
 What only forwards ask for may be the mean of a loss, and says nothing.
@@ -18,10 +18,10 @@ from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.groups import Purpose, serves
 from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import Talk
-from bubblescope.reconstruct.ranges import NONE, owners
-from bubblescope.reconstruct.units import NO_HOST, Units
+from bubblescope.reconstruct.ranges import NONE
+from bubblescope.reconstruct.units import NO_HOST
 
-__all__ = ["rings", "with_purposes"]
+__all__ = ["USUAL", "with_purposes"]
 
 USUAL = 0.9
 """Share of a rank's forwards in which what belongs to the stage's own computation is found."""
@@ -46,25 +46,6 @@ def with_purposes(shared: Talk, ranges: Ranges, borders: Times) -> Talk:
         if purpose is not None:
             shared = shared.told(mine, purpose)
     return shared
-
-
-def rings(sent: Talk, ranges: Ranges, work: Units) -> Bools:
-    """Which sends and receives pass around a ring inside the actions, rather than between stages.
-
-    A pipeline's messages are posted before the first and behind the last kernel of an action. What is posted
-    between its kernels in nearly all forwards belongs to its layers (context parallelism).
-    """
-    inside = np.full(len(sent.row), NONE)
-    row = owners(ranges.start, ranges.end, work.host)
-    first, last = np.full(len(ranges), np.iinfo(np.int64).max), np.full(len(ranges), NO_HOST)
-    np.minimum.at(first, row[row >= 0], work.host[row >= 0])
-    np.maximum.at(last, row[row >= 0], work.host[row >= 0])
-    at = owners(ranges.start, ranges.end, sent.units.host)
-    held = (at >= 0) & (sent.units.host > first[at]) & (sent.units.host < last[at])
-    inside[held] = at[held]
-    forward = ranges.kind == Kind.F
-    ring: Bools = held & _usual(inside[held & forward[at]], forward) & bool(forward.any())
-    return ring
 
 
 def _asked(host: Times, ranges: Ranges, borders: Times) -> Ints:
@@ -101,8 +82,9 @@ def _purpose(shared: Talk, mine: Bools, action: Ints, ranges: Ranges) -> Purpose
         return None
     both = ops & others if backward.any() else ops
     of_layers = bool(both & {"all_reduce", "all_to_all"}) or both >= {"all_gather", "reduce_scatter"}
+    of_layers |= both == {"send_recv"} and bool(backward.any())
     if of_layers and _usual(action[mine & backward[action]], backward):
-        return "ep" if ops == {"all_to_all"} else "tp"
+        return "ep" if ops == {"all_to_all"} else "cp" if ops == {"send_recv"} else "tp"
     return "dp" if not of_layers and "all_gather" in ops and "reduce_scatter" in others else None
 
 

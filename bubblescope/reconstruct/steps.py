@@ -14,7 +14,7 @@ from bubblescope.model.trace import Finding, RankTrace
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
-__all__ = ["Marks", "extent", "find", "holding", "marked", "repeated", "rows_at", "rows_of"]
+__all__ = ["Marks", "extent", "find", "holding", "marked", "numbered", "repeated", "rows_at", "rows_of"]
 
 # torch/profiler/profiler.py; sail-sg/zero-bubble-pipeline-parallelism, which names the rank, then the iteration.
 _STEPS = (r"ProfilerStep#(\d{1,18})$", r"iter_\d{1,9}_(\d{1,18})$")
@@ -126,6 +126,14 @@ def _split_at(cuts: Times, start: int, end: int) -> Marks:
     """[start, end) cut at the given moments; steps are numbered from 0."""
     edges = np.unique(np.concatenate(([start], cuts[(cuts > start) & (cuts < end)], [end])))
     return Marks(np.arange(len(edges) - 1), edges[:-1], edges[1:])
+
+
+def numbered(trace: RankTrace, pieces: Marks) -> Marks:
+    """Steps that something else than the marks of a trace told, with the numbers of these."""
+    marks = next((found for mark in _STEPS if len(found := _marked_steps(trace, mark))), Marks.empty())
+    if len(marks) == len(pieces):
+        return pieces.replace(number=marks.number)  # however far the host ran ahead
+    return _numbered_by(marks, pieces) if len(pieces) else pieces
 
 
 def _numbered_by(marked: Marks, pieces: Marks) -> Marks:

@@ -226,6 +226,21 @@ OF_FILES = (
         see=("incomplete-steps", "ignored-slices", "repaired"),
     ),
     Code(
+        name="unjoined-labels",
+        severity="warning",
+        summary="labels name actions, and nothing says which kernels are theirs",
+        meaning=(
+            "labels name actions, and no launch joins kernels to them: the export lacks the launches, or their "
+            "correlation ids. The order and the stages of the labels are used, and kernels tell when actions ran"
+        ),
+        effect=(
+            "Stages and the layout stand. Where kernels come out as the actions that labels name, these are their "
+            "names (told-by-kernels); where they do not, the bubble is unknown (unlabelled)."
+        ),
+        remedy="Keep the launches of kernels, and their correlation ids, in the recording and in what is cut from it.",
+        see=("told-by-kernels", "unlabelled"),
+    ),
+    Code(
         name="backward-unlabelled",
         severity="warning",
         summary="labels name forwards only",

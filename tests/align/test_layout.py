@@ -213,6 +213,70 @@ def test_stage_0_alone_is_no_pipeline():
     assert plan_of(staged(0, 0), staged(1, 0)).pipelines == ()
 
 
+def receiving(rank, stage, *, each):
+    """A rank whose label names its stage, with so many messages of no direction for its forward and its backward."""
+    rows = [("either ?", 30 * i, 30 * i + 5) for i in range(each)]
+    return timeline(rank, actions=[(f"{stage}F0", 200, 210), (f"{stage}B0", 210, 220)], messages=rows)
+
+
+def test_a_deepest_stage_with_the_messages_of_an_inner_one_is_followed_by_another():
+    """Four messages, where the first stage has two, go both ways: one more rank was not recorded."""
+    found = plan_of(receiving(0, 0, each=2), receiving(1, 1, each=4))
+    assert (found.world_size, found.pipelines) == (3, (((0,), (1,), (2,)),))
+
+
+@pytest.mark.parametrize("each", [2, 3, 4, 8])
+def test_numbers_that_do_not_hold_for_the_first_stage_invent_no_rank(each):
+    """Where the first stage has as many, other kernels are among them: labels say how deep the pipeline is."""
+    found = plan_of(receiving(0, 0, each=each), receiving(1, 1, each=each))
+    assert (found.world_size, found.pipelines, found.source) == (2, (((0,), (1,)),), "labels")
+
+
+def test_stages_of_labels_outlive_their_actions():
+    """Stages that labels name on ranks whose actions nothing tells are the layout all the same."""
+    named = [replace(timeline(r, messages=[("either ?", 0, 5)]), named_stages=(s, 3 - s)) for r, s in enumerate((0, 1))]
+    found = plan_of(*named)
+    assert (found.world_size, found.pipelines, found.source) == (2, (((0,), (1,)),), "labels")
+
+
+@pytest.mark.parametrize("stage", ["1", "?", None], ids=["named", "of no name", "no actions"])
+def test_labels_that_nothing_joins_to_kernels_invent_no_rank(stage):
+    """How many messages there are a forward is known only where labels tell which kernels are whose."""
+    acts = [] if stage is None else [(f"{stage}F0", 200, 210), (f"{stage}B0", 210, 220)]
+    rows = [("either ?", 30 * i, 30 * i + 5) for i in range(4)]
+    last = replace(timeline(1, actions=acts, messages=rows), named_stages=(1,))
+    found = plan_of(receiving(0, 0, each=2), last)
+    assert (found.world_size, found.pipelines) == (2, (((0,), (1,)),))
+
+
+def chunked(rank, kinds, gaps, *, numbers):
+    """A rank that runs these actions, told by autograd, and as many messages of no direction before each and behind."""
+    acts = [(f"?{kind}{n}", 100 * i + 50, 100 * i + 90) for i, (kind, n) in enumerate(zip(kinds, numbers, strict=True))]
+    rows = [("either ?", 100 * i + j, 100 * i + j + 1) for i, count in enumerate(gaps) for j in range(count)]
+    return replace(timeline(rank, actions=acts, messages=rows), reconstruction="autograd")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_messages_of_no_direction_tell_pipelines_with_chunks(first):
+    """Two ranks whose order is that of two chunks each, with three messages a forward, are a pipeline of two.
+
+    What is posted before a rank's first action is its input, so that this rank is not the first.
+    """
+    acts, numbers = "FFFFBBBB", (0, 1, 2, 3, 2, 3, 0, 1)
+    ranks = {0: chunked(first, acts, (0, 2, 2, 1, 1, 1, 2, 2, 1), numbers=numbers)}
+    ranks[1] = chunked(1 - first, acts, (1, 2, 2, 1, 1, 1, 2, 2, 0), numbers=numbers)
+    found = plan_of(*sorted(ranks.values(), key=lambda t: t.rank))
+    assert (found.pipelines, found.source) == ((((first,), (1 - first,)),), "message counts")
+
+
+def test_all_to_alls_of_replicas_make_no_pipeline():
+    """Three kernels a forward on ranks that run forward and backward in turn may be anything."""
+    acts, numbers = "FBFBFBFB", (0, 0, 1, 1, 2, 2, 3, 3)
+    ranks = [chunked(r, acts, (0, 2, 1, 2, 1, 2, 1, 2, 1), numbers=numbers) for r in (0, 1)]
+    found = plan_of(*ranks)
+    assert (found.pipelines, found.source) == ((), "no pipeline messages")
+
+
 def test_message_peers():
     """Who sends to whom makes the pipelines, recorded or not."""
     found = plan_of(

@@ -43,6 +43,9 @@ def work(content, job):
     if job.backend == "cuda":
         found = rows(content, "kernel")
         keep = re.compile(r"^(?!.*(SendRecv|multi_tensor))")
+        found = [
+            r | ({"name": "all-to-all"} if r["args"].get("Collective name") == "all_to_allv" else {}) for r in found
+        ]
     else:
         found = [r for r in rows(content, "cpu_op") if "aten::_foreach" not in r["name"]]
         keep = re.compile(r"^(autograd::engine|aten::|c10d::allreduce)")
