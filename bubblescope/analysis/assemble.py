@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 
 from bubblescope._version import __version__
 from bubblescope.analysis import communication, missing, quality, stages
+from bubblescope.analysis.absence import signs
 from bubblescope.analysis.balance import imbalance
 from bubblescope.analysis.causes import LIMIT, Reasons, reasons
 from bubblescope.analysis.doubts import doubts
@@ -123,7 +124,7 @@ def _schedule(found: Study) -> report.Schedule:
     if schedule is None:
         return report.Schedule(
             name="unknown" if found.piped else "none", also=(), microbatches=found.microbatches,
-            confidence=0.0 if found.piped else 1.0, runner_up=None, reconstruction=how if found.piped else None,
+            confidence=0.0 if found.piped or signs(found.job) else 1.0, runner_up=None, reconstruction=how if found.piped else None,
             evidence=_evidence(found), departures=(),
         )  # fmt: skip
     verdict = schedule.verdict
@@ -147,7 +148,7 @@ def _schedule(found: Study) -> report.Schedule:
 def _evidence(found: Study) -> tuple[str, ...]:
     schedule = found.schedule
     if not found.piped:
-        return ("nothing tells of more than one stage: no label, no pipeline group, no message between stages",)
+        return signs(found.job) or ("nothing tells of more than one stage: no label, no pipeline group, no message between stages",)
     if found.job.untold_chunks is not None:
         return (f"{found.job.untold_chunks} chunks a rank, which nothing tells apart",)
     if schedule is None:

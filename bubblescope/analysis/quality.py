@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bubblescope.align.layout import ASSUMED, COUNTED
+from bubblescope.analysis.absence import signs
 from bubblescope.analysis.communication import unpaired
 from bubblescope.analysis.coverage import coverage, explained
 from bubblescope.analysis.implausible import implausible
@@ -21,7 +22,7 @@ from bubblescope.model.groups import serves
 from bubblescope.model.job import Job
 from bubblescope.model.quality import Quality, Verdict
 from bubblescope.model.recorders import recorder
-from bubblescope.model.timeline import Messages, Work
+from bubblescope.model.timeline import Work
 from bubblescope.model.trace import Finding
 
 __all__ = ["judge", "missing_ranks"]
@@ -159,14 +160,13 @@ def _some(ranks: Sequence[int]) -> str:
 
 
 def _ambiguous(job: Job) -> Finding | None:
-    """Without a pipeline found: kernels that may be its messages, or an all-to-all."""
-    counts = {rank: int(np.sum(t.messages.direction == Messages.EITHER)) for rank, t in job.timelines.items()}
-    ranks = [rank for rank, count in counts.items() if count]
-    if not ranks:
+    """Without a pipeline identified: what points to one."""
+    found = signs(job)
+    if not found:
         return None
     message = (
-        f"{sum(counts.values())} send/receive kernels stand alone, and nothing tells whether they pass between "
-        f"pipeline stages: this may be a pipeline after all. {_remedy(job, ranks[0])}"
+        f"no pipeline could be identified, but the recording may hold one: {'; '.join(found)}. "
+        f"{_remedy(job, min(job.timelines))}; give the files of all ranks; or state --pp 1 if there is none"
     )
     return Finding("unlabelled", "warning", message)
 

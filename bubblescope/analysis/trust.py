@@ -86,7 +86,7 @@ def _doubts(report: Report, number: Number) -> tuple[str, ...]:
 
 
 def _piped(report: Report) -> bool:
-    return report.schedule.name != "none"
+    return report.schedule.name != "none" or report.undecided
 
 
 _APPLIES: dict[Number, Callable[[Report], bool]] = {

@@ -359,6 +359,11 @@ class Report:
     findings: tuple[Proposal, ...]
     metrics: tuple[Metric, ...] = ()
 
+    @property
+    def undecided(self) -> bool:
+        """Whether no pipeline was identified although something points to one (finding `unlabelled`)."""
+        return self.schedule.name == "none" and any(each.code == "unlabelled" for each in self.quality.findings)
+
     def self_check(self) -> None:
         """Raise ValueError unless the parts of every whole add up to it (`bubblescope.model.sums`)."""
         check(self)

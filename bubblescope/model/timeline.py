@@ -15,9 +15,9 @@ import numpy as np
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Columns, Ints, Times, column
-from bubblescope.model.groups import IN_STAGE, serving
+from bubblescope.model.groups import IN_STAGE, serves, serving
 from bubblescope.model.spans import Spans
-from bubblescope.model.trace import CommArgs, Doubts, Finding, Identity, Source
+from bubblescope.model.trace import UNNAMED, CommArgs, Doubts, Finding, Identity, Source
 
 __all__ = [
     "Actions",
@@ -142,6 +142,9 @@ class RankTimeline:
 
     Where `restarts` is true, the file counts the times of each step from that step's own start: the steps were laid one
     after the other, and moments of different steps cannot be compared.
+
+    `pipelined` are the stages named by what only a pipeline writes, labels or a format of files, -1 where it names
+    none; it is empty where nothing of the kind stands, and need not be told where there are messages.
     """
 
     rank: int
@@ -159,6 +162,7 @@ class RankTimeline:
     optimizer: Spans = field(default_factory=Spans.empty)
     reconstruction: Reconstruction | None = None
     restarts: bool = False
+    pipelined: tuple[int, ...] = ()
     kernels: int = 0
     launched: int = 0
     doubts: Doubts = field(default_factory=Doubts)
@@ -191,6 +195,12 @@ class RankTimeline:
         c = self.collectives
         asked = c.take((c.action >= 0) & serving(self.calls, c.call, {None}))
         return asked if np.any(self.actions.kind[asked.action] == Kind.F) else Collectives.empty()
+
+    def unnamed_calls(self) -> Collectives:
+        """Communication that nothing names, in groups that may be a pipeline's: it may be sends and receives."""
+        open_ = [call.op == UNNAMED and serves(call) in {None, "pp"} for call in self.calls]
+        c = self.collectives
+        return c.take(np.array(open_, bool)[c.call]) if any(open_) else Collectives.empty()
 
     def self_check(self) -> None:
         """Raise ValueError unless actions are ordered and every action's work lies inside it."""

@@ -16,6 +16,7 @@ import numpy as np
 from bubblescope.model.columns import Columns, Ints, Times, column
 
 __all__ = [
+    "UNNAMED",
     "Annotations",
     "CommArgs",
     "Coordinate",
@@ -34,6 +35,9 @@ __all__ = [
     "Source",
     "Thread",
 ]
+
+UNNAMED = "unknown"
+"""`CommArgs.op` of a kernel that nothing names: it may be anything, a send or a receive as well."""
 
 Severity = Literal["info", "warning", "error"]
 RankSource = Literal["user", "metadata", "environment", "label", "filename", "order"]

@@ -90,6 +90,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         calls=shared.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         reconstruction=how if len(done) else None,
+        pipelined=() if len(sent.row) else labels.pipeline_stages(trace),
         kernels=known[0],
         launched=known[1],
         doubts=trace.doubts,

@@ -62,7 +62,7 @@ def facts(report: Report) -> tuple[Fact, ...]:
 def _schedule(report: Report) -> str:
     schedule = report.schedule
     if schedule.name == "none":
-        return "none found"
+        return "none identified, which does not show that there is none" if report.undecided else "none found"
     next_best = schedule.runner_up
     if schedule.name == "unknown":
         parts = ["unknown"]

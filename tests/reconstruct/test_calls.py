@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bubblescope.model.trace import CommArgs
-from bubblescope.reconstruct.calls import Talk, describe, normal_op, size_of
+from bubblescope.reconstruct.calls import Talk, describe, size_of
+from bubblescope.reconstruct.operations import normal_op
 from bubblescope.reconstruct.units import Units, gather
 from tests.building import kernel, note, op, run, trace
 
@@ -123,7 +124,7 @@ def test_coalesced_calls_leave_it_to_the_kernel():
         ("void ncclDevKernel_AllReduce<4>(x)", "all_reduce"),
         (GENERIC, "unknown"),
         ("ncclDevKernel_Generic(x)", "unknown"),
-        ("void dpsk::ep::internode::dispatch<false>(int4*)", "unknown"),
+        ("void dpsk::ep::internode::dispatch<false>(int4*)", "all_to_all"),
         ("nvshmemi_transfer", "unknown"),
     ],
 )

@@ -69,6 +69,7 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
         identity=identity,
         absolute=False,
         restarts=True,
+        pipelined=True,
         actions=done,
         extents=Slices.concat(extents),
         findings=(*damage, *findings),
