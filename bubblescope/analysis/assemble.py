@@ -89,8 +89,8 @@ def _layout(job: Job) -> report.Layout:
     plan = job.plan
     held = sorted(stages.holders(job).items())
     return report.Layout(
-        world_size=plan.world_size,
-        pp=plan.pp,
+        world_size=plan.world_size if plan.sized else None,
+        pp=plan.pp if plan.sized and not signs(job) else None,
         tp=plan.tp,
         dp=plan.dp,
         cp=plan.cp,
@@ -123,10 +123,15 @@ def _schedule(found: Study) -> report.Schedule:
     schedule = found.schedule
     if schedule is None:
         return report.Schedule(
-            name="unknown" if found.piped else "none", also=(), microbatches=found.microbatches,
-            confidence=0.0 if found.piped or signs(found.job) else 1.0, runner_up=None, reconstruction=how if found.piped else None,
-            evidence=_evidence(found), departures=(),
-        )  # fmt: skip
+            name="unknown" if found.piped else "none",
+            also=(),
+            microbatches=found.microbatches,
+            confidence=0.0 if found.piped or signs(found.job) else 1.0,
+            runner_up=None,
+            reconstruction=how if found.piped else None,
+            evidence=_evidence(found),
+            departures=(),
+        )
     verdict = schedule.verdict
     runner_up = verdict.runner_up
     recorded = {view.position: rank for rank, view in sorted(found.views.items(), reverse=True)}
@@ -148,9 +153,13 @@ def _schedule(found: Study) -> report.Schedule:
 def _evidence(found: Study) -> tuple[str, ...]:
     schedule = found.schedule
     if not found.piped:
-        return signs(found.job) or ("nothing tells of more than one stage: no label, no pipeline group, no message between stages",)
+        return signs(found.job) or (
+            "nothing tells of more than one stage: no label, no pipeline group, no message between stages",
+        )
     if found.job.untold_chunks is not None:
         return (f"{found.job.untold_chunks} chunks a rank, which nothing tells apart",)
+    if not found.job.plan.sized:
+        return ("nothing tells how many ranks the pipeline has, on which its schedule depends",)
     if schedule is None:
         told = any(len(view.timeline.actions) for view in found.views.values())
         whose = "of some ranks " if told else ""

@@ -102,7 +102,8 @@ def _missing(job: Job, unseen: Sequence[int]) -> Finding | None:
     ranks = missing_ranks(job)
     if not ranks:
         return None
-    message = f"no trace of {len(ranks)} of the {job.plan.world_size} ranks: {_some(ranks)}"
+    of = f"{len(ranks)} of the {job.plan.world_size} ranks" if job.plan.sized else words.counted(len(ranks), "rank")
+    message = f"no trace of {of}: {_some(ranks)}"
     if unseen:
         stages = _some(unseen)
         return Finding("missing-ranks", "warning", f"{message}; unseen stages: {stages}, so {ASSUMPTION}")

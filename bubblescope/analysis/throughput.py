@@ -33,7 +33,7 @@ def throughput(
     batch, count = _microbatches(found), found.job.plan.world_size
     samples = _over(options.batch_size, step)
     tokens = _product(samples, options.sequence_length)
-    each = _product(tokens, 1 / count)
+    each = _product(tokens, 1 / count if found.job.plan.sized else None)
     flops = _product(each, options.flops_per_token)
     peak = options.peak_flops or _peak(found)
     mfu = _product(flops, None if peak is None else 1 / peak)

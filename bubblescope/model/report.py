@@ -107,10 +107,10 @@ class StageRanks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How the job is spread over ranks; a degree is null where nothing tells it."""
+    """How the job is spread over ranks; a degree or a number of ranks is null where nothing tells it."""
 
-    world_size: int
-    pp: int
+    world_size: int | None
+    pp: int | None
     tp: int | None
     dp: int | None
     cp: int | None

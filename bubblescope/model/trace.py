@@ -106,11 +106,13 @@ class Identity:
     """Who recorded the trace, as far as the file tells.
 
     `clock` names the clock that the times count by: ranks that name the same one share it; None is one of its own.
+    `virtual` is how many chunks a rank holds.
     """
 
     rank: int | None = None
     rank_source: RankSource | None = None
     world_size: int | None = None
+    virtual: int | None = None
     backend: str | None = None
     host: str | None = None
     clock: str | None = None

@@ -119,10 +119,10 @@ def _interval(report: Report, lower: float, upper: float) -> str:
     unseen = ""
     if report.layout.missing_ranks:
         unseen = ", if unseen stages work 0.9 times the lightest to 1.1 times the heaviest seen one"
-    return (
-        f"The bubble lies between {words.percent(lower)} and {words.percent(upper)} of the pipeline's time{unseen}: "
-        f"{_why_unknown(report)}.{theory}"
-    )
+    between = f"lies between {words.percent(lower)} and {words.percent(upper)}"
+    if upper >= 1:  # open: no recorded rank tells how long the step is
+        between = f"is {words.percent(lower)} or more"
+    return f"The bubble {between} of the pipeline's time{unseen}: {_why_unknown(report)}.{theory}"
 
 
 def _why_unknown(report: Report) -> str:
