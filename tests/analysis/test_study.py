@@ -129,7 +129,8 @@ def test_messages_without_any_action_are_an_unknown_schedule():
 def test_kernels_of_a_pipeline_without_host_are_an_answer():
     """Sends and computation on the GPU, and no launch of them."""
     found = recorded(kernel("gemm", 0, 10), kernel("ncclDevKernel_SendRecv(x)", 10, 20), kernel("gemm", 22, 30))
-    assert nothing_piped(found)
+    assert (found.schedule.name, found.schedule.confidence, found.layout.pp) == ("none", 0.0, None)
+    assert found.bubble.measured is None
     assert (found.ranks[0].compute_ns, found.ranks[0].other_ns, found.ranks[0].host_ns) == (18, 10, 2)
     assert [f.code for f in found.quality.findings] == ["unlabelled"]
 
