@@ -214,8 +214,8 @@ def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...]
     depth = _depth(stages, world, timelines) if stages else None
     if depth is not None:
         return _by_stages({rank: min(held) for rank, held in stages.items()}, depth, world), "labels"
-    if not talking and all(t.reconstruction == "table" for t in timelines.values()) and world > 1:
-        return (line(range(world)),), ASSUMED  # what names actions by hand names those of a pipeline
+    if not talking and all(map(_of_some_stage, timelines.values())) and world > 1:
+        return (line(range(world)),), ASSUMED
     if not talking:
         return (), "no pipeline messages"
     peers = _by_peers(timelines, talking, world) if not stages else ()
@@ -225,6 +225,18 @@ def _by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...]
     if counted is not None:
         return counted, COUNTED
     return (line(range(world)),), ASSUMED
+
+
+def _of_some_stage(timeline: RankTimeline) -> bool:
+    """Whether a rank's actions are a pipeline's, although nothing tells which stage it holds.
+
+    What names actions by hand names those of a pipeline. So do labels that only pipelines have, beside kernels that
+    may be its messages.
+    """
+    if timeline.reconstruction == "table":
+        return True
+    labelled = timeline.reconstruction == "labels" and -1 in timeline.pipelined
+    return labelled and len(timeline.unnamed_calls()) > 0
 
 
 def _near_stage(timeline: RankTimeline) -> int | None:

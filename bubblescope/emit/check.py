@@ -37,7 +37,19 @@ AT_LEAST_0 = (
     "run_ahead_ns",
     "jitter",
 )
-CHOICES = ("labels", "p2p_args", "backend", "era", "metadata", "pg_desc", "host", "kernel_names", "payloads")
+CHOICES = (
+    "labels",
+    "p2p_args",
+    "backend",
+    "era",
+    "metadata",
+    "pg_desc",
+    "host",
+    "kernel_names",
+    "payloads",
+    "calls",
+    "comm_names",
+)
 
 
 def check(job: Job) -> None:
@@ -172,6 +184,10 @@ def _wishes(job: Job) -> Iterator[str]:
         yield "on a CPU the host is all that is recorded, and nothing is computed again"
     if job.backend == "cpu" and "nsys" in job.recorders:
         yield "nsys records GPUs: on a CPU the recorder is kineto"
+    if job.comm_names == "generic" and job.p2p_args == "kernel":
+        yield "kernels that are all called alike carry no arguments: p2p_args must be op or none"
+    if (job.calls, job.comm_names) != ("all", "nccl") and (job.backend == "cpu" or {*job.recorders} != {"kineto"}):
+        yield "calls are left out, and kernels called alike, of GPUs that Kineto records"
     plain = job.v == job.slices == 1 and job.kinds <= {Kind.F, Kind.B} and not _both_ways(job)
     if job.labels == "torch" and not plain:
         yield "Forward i labels name neither chunk nor slice, and neither I nor W"

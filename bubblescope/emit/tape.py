@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from bubblescope.emit.calls import as_recorded
 from bubblescope.emit.job import Job
 from bubblescope.emit.run import Span
 
@@ -93,7 +94,8 @@ class Tape:
         """Host rows, then GPU rows, each by start, outer before inner."""
         kept = RECORDED[self.job.host]
         rows = (sorted(rows, key=lambda row: row[:2]) for rows in (self.host, self.gpu))
-        return [event for part in rows for *_, event in part if kept is None or event["cat"] in kept]
+        events = (event for part in rows for *_, event in part if kept is None or event["cat"] in kept)
+        return list(as_recorded(self.job, events))
 
     def clock(self, ns: int) -> int:
         """What this rank's clock shows at a true moment."""
