@@ -13,10 +13,10 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Ints, Times
 from bubblescope.model.timeline import Actions, RankTimeline
 
-__all__ = ["turns"]
+__all__ = ["recurs", "turns"]
 
-LIGHTEST = 0.9
-"""How much of what a recorded stage works one that was not recorded works at least (docs/definitions.md)."""
+SOON = 0.5
+"""Share of a forward and a backward within which no further stage can have run both."""
 AT_ONCE = 0.1
 """Share of a forward below which a gap is none."""
 
@@ -29,14 +29,20 @@ def turns(timeline: RankTimeline) -> bool:
     if not len(forward) or not len(backward):
         return True
     length = float(np.median(_length(forward)))
-    soon = LIGHTEST * (length + float(np.median(_length(backward))))
-    steps = np.unique(backward.step)
+    soon = SOON * (length + float(np.median(_length(backward))))
     turning = [
-        bool(_gaps(forward.take(forward.step == step), backward.take(backward.step == step)).min(initial=soon) < soon)
+        bool(np.any(_gaps(forward.take(forward.step == step), backward.take(backward.step == step)) < soon))
         or _at_once(a.take(a.step == step), AT_ONCE * length)
-        for step in steps.tolist()
+        for step in np.unique(backward.step).tolist()
     ]
-    return 2 * turning.count(True) > len(steps)
+    return 2 * turning.count(True) > len(turning)
+
+
+def recurs(timeline: RankTimeline) -> bool:
+    """Whether a micro-batch comes more than once in a step: the rank holds several stages that nothing tells apart."""
+    a = timeline.actions.take(timeline.actions.kind == Kind.F)
+    keys = np.stack((a.step, a.stage, a.chunk, a.microbatch, a.slice))
+    return bool(np.unique(keys, axis=1).shape[1] < len(a))
 
 
 def _length(actions: Actions) -> Times:

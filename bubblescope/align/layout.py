@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from bubblescope.align.coordinates import by_coordinates
-from bubblescope.align.ends import turns
+from bubblescope.align.ends import recurs, turns
 from bubblescope.align.unnamed import by_counting, grids, in_order, line, neighbours, shortage
 from bubblescope.errors import UsageError
 from bubblescope.model import writing as words
@@ -33,7 +33,7 @@ Groups = Mapping[int, Mapping[Purpose, tuple[int, ...]]]
 def plan(timelines: Timelines, options: Options) -> Plan:
     """Lay out the job; raises UsageError where the user's degrees cannot be."""
     world = _deep_enough(timelines, _world_size(timelines))
-    drawn = by_coordinates({rank: timeline.identity for rank, timeline in timelines.items()})
+    drawn = _drawn(timelines, world)
     groups = {rank: {**drawn.get(rank, {}), **_described(rank, timeline)} for rank, timeline in timelines.items()}
     degree = {p: _degree(groups, p) or _counted(timelines, p) for p in ("pp", "tp", "dp", "cp", "ep")}
     for name in ("pp", "tp", "dp"):
@@ -107,7 +107,7 @@ def _cut_short(timelines: Timelines) -> bool:
     What names actions by hand names those of a pipeline, unless each micro-batch turns round on its rank.
     """
     tables = all(t.reconstruction == "table" for t in timelines.values())
-    return tables and not all(turns(t) and not t.pipelined for t in timelines.values())
+    return tables and not all(turns(t) and not recurs(t) and not t.pipelined for t in timelines.values())
 
 
 def _sized(timelines: Timelines, pipelines: Sequence[Pipeline], source: str, world: int) -> bool:
@@ -132,6 +132,20 @@ def _held(timelines: Timelines) -> dict[int, tuple[int, ...]]:
     """The stages that labels tell of each rank."""
     told = {r: tuple(sorted(set(t.actions.stage.tolist()) - {-1})) for r, t in timelines.items()}
     return {rank: stages for rank, stages in told.items() if stages}
+
+
+def _drawn(timelines: Timelines, world: int) -> Groups:
+    """Groups by where each rank says that it stands; no pipelines where the stages ask for more ranks than are there.
+
+    How many there are the places alone do not tell where the last ones are missing.
+    """
+    found = by_coordinates({rank: timeline.identity for rank, timeline in timelines.items()})
+    stages = _held(timelines)
+    depth = (_depth(stages, world, timelines) if stages else None) or 0
+    return {
+        rank: {kind: ranks for kind, ranks in groups.items() if kind != "pp" or len(ranks) >= depth}
+        for rank, groups in found.items()
+    }
 
 
 def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ...]]:

@@ -52,15 +52,15 @@ def _labelled(timeline: RankTimeline) -> bool:
 def _told(timelines: Timelines, plan: Plan) -> tuple[dict[int, Sequence[Told]], int | None]:
     """What each position does, from the pipeline that tells most; else how many chunks a rank may hold."""
     lines = [_line(pipeline, timelines) for pipeline in plan.pipelines]
+    seen = {at: timeline for line in reversed(lines) for at, timeline in line.items()}
+    if not plan.sized and not 1 < len(seen) == plan.pp:
+        return {}, None  # nothing tells of how many ranks these are some
     for pipeline, line in zip(plan.pipelines, lines, strict=True):
         if len(line) == len(pipeline):
             place = {rank: at for at, ranks in enumerate(pipeline) for rank in ranks}
             found = follow([line[at] for at in range(len(pipeline))], place)
             if found is not None:
                 return dict(enumerate(found)), None
-    seen = {at: timeline for line in reversed(lines) for at, timeline in line.items()}
-    if not plan.sized and not 1 < len(seen) == plan.pp:
-        return {}, None  # of how many ranks these are some is not told
     guessed = guess(seen, plan.pp, _stated(timelines))
     if guessed is None:
         return {}, None

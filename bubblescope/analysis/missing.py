@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from bubblescope.align.ends import LIGHTEST
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.model.job import Job
 
 __all__ = ["ASSUMPTION", "interval"]
 
-HEAVIEST = 1.1
+LIGHTEST, HEAVIEST = 0.9, 1.1
 ASSUMPTION = (
     "an unseen stage is assumed to work between 0.9 times the lightest and 1.1 times the heaviest seen one: "
     "the lower bound inside the seen ranks' own span, the upper inside the longest window that the step leaves, and "
