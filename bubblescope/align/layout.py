@@ -12,10 +12,9 @@ from itertools import pairwise
 import numpy as np
 
 from bubblescope.align.coordinates import by_coordinates
-from bubblescope.align.ends import recurs, turns
+from bubblescope.align.sizes import cut_short, is_sized, unsized
 from bubblescope.align.unnamed import by_counting, grids, in_order, line, neighbours, shortage
 from bubblescope.errors import UsageError
-from bubblescope.model import writing as words
 from bubblescope.model.groups import IN_STAGE, Purpose, purpose, serves
 from bubblescope.model.job import Pipeline, Plan
 from bubblescope.model.options import Options
@@ -47,10 +46,10 @@ def plan(timelines: Timelines, options: Options) -> Plan:
     else:
         lanes, source = _by_evidence(timelines, world)
         pipelines = _with_partners(lanes, groups, options.tp or 1)
-    if not pipelines and source != "stated" and _cut_short(timelines):
+    if not pipelines and degree["pp"] is None and cut_short(timelines):
         pipelines, source = tuple(line([rank]) for rank in sorted(timelines)), ASSUMED
     pp = max((len(p) for p in pipelines), default=1)
-    sized = source == "stated" or _sized(timelines, pipelines, source, world)
+    sized = source == "stated" or is_sized(timelines, pipelines, world, assumed=source == ASSUMED)
     evident = _evident_depth(timelines, world) if source == "stated" else None
     degrees = _completed(world, pp, degree, pipelines)
     untold = (
@@ -67,10 +66,10 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         sized=sized,
         findings=(
             *_conflicts(groups, options, pipelines, evident),
-            *(_assumption(source) if sized else _unsized(pipelines, timelines)),
+            *(_assumption(source) if sized else unsized(pipelines, timelines)),
             *_beside(pipelines, untold),
         ),
-        **(degrees if sized and not untold else {**degrees, "tp": None, "dp": None}),
+        **(degrees if not untold else {**degrees, "tp": None, "dp": None}),
     )
 
 
@@ -99,33 +98,6 @@ def _deep_enough(timelines: Timelines, world: int) -> int:
         return world
     depth = _depth(stages, world, timelines)
     return max(world, max(map(max, stages.values())) + 2 if depth is None else depth)
-
-
-def _cut_short(timelines: Timelines) -> bool:
-    """Whether timelines that name one stage alone are those of a pipeline whose other ranks were not recorded.
-
-    What names actions by hand names those of a pipeline, unless each micro-batch turns round on its rank.
-    """
-    tables = all(t.reconstruction == "table" for t in timelines.values())
-    return tables and not all(turns(t) and not recurs(t) and not t.pipelined for t in timelines.values())
-
-
-def _sized(timelines: Timelines, pipelines: Sequence[Pipeline], source: str, world: int) -> bool:
-    """Whether something tells how many ranks a pipeline has, or how many stages.
-
-    The largest number of a recorded rank does not: more may follow. In timelines the last rank shows that it is.
-    """
-    identities = [t.identity for t in timelines.values()]
-    stated = any(i.world_size or i.groups or any(c.degree for c in i.coordinates) for i in identities)
-    if stated or not pipelines:
-        return True
-    if any(t.reconstruction != "table" for t in timelines.values()):
-        return source != ASSUMED or len(timelines) == world
-    chunked = any(np.any(t.actions.chunk >= 0) for t in timelines.values())
-    if chunked or any(len(held) > 1 for held in _held(timelines).values()):
-        return True  # chunks lie as far apart as there are ranks
-    last = [timelines[rank] for pipeline in pipelines for rank in pipeline[-1] if rank in timelines]
-    return len(pipelines[0]) > 1 and any(map(turns, last))
 
 
 def _held(timelines: Timelines) -> dict[int, tuple[int, ...]]:
@@ -369,15 +341,6 @@ def _assumption(source: str) -> tuple[Finding, ...]:
     message = (
         "nothing tells which ranks form a pipeline, so all ranks are taken as one, in their order; "
         "state --pp, --tp and --dp if that is wrong"
-    )
-    return (Finding("layout-assumed", "warning", message),)
-
-
-def _unsized(pipelines: Sequence[Pipeline], timelines: Timelines) -> tuple[Finding, ...]:
-    seen = sorted(rank for pipeline in pipelines for ranks in pipeline for rank in ranks if rank in timelines)
-    message = (
-        f"nothing tells how many ranks the pipeline has: others than {words.ranks_named(seen)} may be missing; "
-        "give the files of all ranks, or state --pp"
     )
     return (Finding("layout-assumed", "warning", message),)
 

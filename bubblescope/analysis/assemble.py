@@ -91,8 +91,8 @@ def _layout(job: Job) -> report.Layout:
     return report.Layout(
         world_size=plan.world_size if plan.sized else None,
         pp=plan.pp if plan.sized and not signs(job) else None,
-        tp=plan.tp,
-        dp=plan.dp,
+        tp=plan.tp if plan.sized else None,
+        dp=plan.dp if plan.sized else None,
         cp=plan.cp,
         ep=plan.ep,
         virtual=job.virtual if plan.pipelines else 1,

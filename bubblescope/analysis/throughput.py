@@ -82,7 +82,7 @@ def _microbatches(found: Study) -> int | None:
     plan = found.job.plan
     in_pipelines = sum(len(ranks) for pipeline in plan.pipelines for ranks in pipeline)
     pipelines = plan.dp or (len(plan.pipelines) if in_pipelines == plan.world_size else None)
-    return None if found.microbatches is None or pipelines is None else found.microbatches * pipelines
+    return None if found.microbatches is None or pipelines is None or not plan.sized else found.microbatches * pipelines
 
 
 def _peak(found: Study) -> float | None:
