@@ -120,8 +120,8 @@ OF_JOBS = (
         ),
         effect="degraded: that rank counts as not recorded, or what may be a pipeline is taken for none.",
         remedy=(
-            "Label the actions, as the message says; a trace that is cut off must be recorded again. State --pp 1 where "
-            "there is no pipeline."
+            "Label the actions, as the message says; a trace that is cut off must be recorded again. State --pp 1 "
+            "where there is no pipeline."
         ),
         see=(
             "told-by-kernels",
