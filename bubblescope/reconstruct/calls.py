@@ -127,7 +127,7 @@ def _told(trace: RankTrace, units: Units) -> list[CommArgs]:
     """What each unit says of itself, or the call around its launch, or the last call before it, or its name."""
     known = [replace(args, op=normal_op(args.op)) for args in trace.comms]
     around, told = _host_calls(trace, units)
-    asked = last_asked(trace, units) if trace.on_gpu else {}
+    asked = last_asked(trace, units) if trace.on_gpu and np.any(units.comm < 0) else {}
     by_call, by_kernel = ([*map(names, trace.names), ""] for names in (named_by_call, named_by_kernel))  # "" is of -1
     said = np.where(units.comm >= 0, units.comm, told)
     result = []

@@ -44,7 +44,13 @@ class _Posts(Columns):
 def posts(trace: RankTrace, units: Units) -> Mapping[int, Sequence[CommArgs]]:
     """For each communication unit (row of `units`) the sends and receives that its launch carries out, if any."""
     found, calls = _posts(trace)
-    return {unit: [calls[c] for c in rows.call.tolist()] for unit, rows in _before_launches(found, units)}
+    result: dict[int, Sequence[CommArgs]] = {}
+    for unit, mine in _before_launches(found, units):
+        first = np.flatnonzero(np.diff(unit, prepend=-1))
+        for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(mine)], strict=True):
+            best = mine.source[begin:end] == mine.source[begin]
+            result[int(unit[begin])] = [calls[c] for c in mine.call[begin:end][best].tolist()]
+    return result
 
 
 def last_asked(trace: RankTrace, units: Units) -> Mapping[int, CommArgs]:
@@ -53,22 +59,24 @@ def last_asked(trace: RankTrace, units: Units) -> Mapping[int, CommArgs]:
     The one that holds the launch is among these. Of calls that tell their arguments and others the first ones count.
     """
     found, calls = _asked(trace)
-    return {unit: calls[rows.call[-1]] for unit, rows in _before_launches(found, units)}
+    found = found.replace(source=-found.source)  # the best comes last
+    result: dict[int, CommArgs] = {}
+    for unit, mine in _before_launches(found, units):
+        last = np.flatnonzero(np.diff(unit, append=-1))
+        result.update((row, calls[c]) for row, c in zip(unit[last].tolist(), mine.call[last].tolist(), strict=True))
+    return result
 
 
-def _before_launches(found: _Posts, units: Units) -> Iterator[tuple[int, _Posts]]:
-    """Each unit before whose launch something was posted, with these posts in time order, of the best source alone."""
+def _before_launches(found: _Posts, units: Units) -> Iterator[tuple[Ints, _Posts]]:
+    """For each thread its posts by the unit that it launched next, by source, by time; and that unit, for each."""
     for thread in np.unique(found.thread):
         launched = np.flatnonzero((units.thread == thread) & (units.host != NO_HOST))  # units are in host order
         mine = found.take(found.thread == thread)
         by_launch = np.searchsorted(units.host[launched], mine.start, "left")
         order = np.lexsort((mine.start, mine.source, by_launch))
-        mine, by_launch = mine.take(order), by_launch[order]
-        first = np.flatnonzero(np.diff(by_launch, prepend=-1))
-        for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(mine)], strict=True):
-            if by_launch[begin] < len(launched):
-                best = mine.take(np.arange(begin, end))
-                yield int(launched[by_launch[begin]]), best.take(best.source == best.source[0])
+        order = order[by_launch[order] < len(launched)]
+        if len(order):
+            yield launched[by_launch[order]], mine.take(order)
 
 
 def _posts(trace: RankTrace) -> tuple[_Posts, Sequence[CommArgs]]:
