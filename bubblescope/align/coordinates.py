@@ -16,7 +16,7 @@ def by_coordinates(identities: Mapping[int, Identity]) -> dict[int, dict[Purpose
     """For each rank and purpose the ranks that differ from it on this axis alone, in the order of their positions.
 
     A group of which a rank is missing, or of which two claim one position, is left out. Where no degree is told, ranks
-    that count from 0 without a gap are all.
+    that count from 0 without a gap are all; but a position alone makes no pipeline.
     """
     placed = {rank: {c.purpose: c for c in identity.coordinates} for rank, identity in identities.items()}
     found: dict[int, dict[Purpose, tuple[int, ...]]] = {rank: {} for rank in identities}
@@ -28,7 +28,9 @@ def by_coordinates(identities: Mapping[int, Identity]) -> dict[int, dict[Purpose
                 lines.setdefault(rest, []).append((axes[purpose].position, rank))
         for line in lines.values():
             positions, ranks = zip(*sorted(line), strict=True)
-            if positions == tuple(range(placed[ranks[0]][purpose].degree or len(positions))):
+            degree = placed[ranks[0]][purpose].degree
+            alone = not degree and purpose == "pp" and len(positions) == 1
+            if positions == tuple(range(degree or len(positions))) and not alone:
                 for rank in ranks:
                     found[rank][purpose] = ranks
     return found

@@ -17,7 +17,7 @@ from bubblescope.align.unnamed import by_counting, chunks, grids, in_order, line
 from bubblescope.model.job import Pipeline
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["ASSUMED", "COUNTED", "by_evidence", "deep_enough", "join"]
+__all__ = ["ASSUMED", "COUNTED", "by_evidence", "deep_enough", "join", "labelled_depth"]
 
 ASSUMED = "rank order, assumed"
 COUNTED = "message counts"
@@ -45,8 +45,14 @@ def deep_enough(timelines: Timelines, world: int) -> int:
     stages = _held(timelines)
     if not stages or any(t.identity.world_size for t in timelines.values()):
         return world
-    depth = _depth(stages, world, timelines)
+    depth = labelled_depth(timelines, world)
     return max(world, max(map(max, stages.values())) + 2 if depth is None else depth)
+
+
+def labelled_depth(timelines: Timelines, world: int) -> int | None:
+    """Positions of a pipeline by the stages that labels name; None where they name none, or leave it open."""
+    stages = _held(timelines)
+    return _depth(stages, world, timelines) if stages else None
 
 
 def _held(timelines: Timelines) -> Stages:
@@ -72,10 +78,22 @@ def _by_labels(timelines: Timelines, world: int) -> Lanes | None:
     return None if depth is None else _by_stages({rank: min(held) for rank, held in stages.items()}, depth, world)
 
 
-def _of_tables(timelines: Timelines, world: int) -> Lanes | None:
-    """What names actions by hand names those of a pipeline."""
-    by_hand = all(t.reconstruction == "table" for t in timelines.values())
-    return [line(range(world))] if by_hand and world > 1 and not _talking(timelines) else None
+def _of_no_stage(timelines: Timelines, world: int) -> Lanes | None:
+    """All ranks as one pipeline, where the actions of each are a pipeline's and name no stage."""
+    piped = all(map(_of_some_stage, timelines.values()))
+    return [line(range(world))] if piped and world > 1 and not _talking(timelines) else None
+
+
+def _of_some_stage(timeline: RankTimeline) -> bool:
+    """Whether a rank's actions are a pipeline's, although nothing tells which stage it holds.
+
+    What names actions by hand names those of a pipeline. So do labels that only pipelines have, beside kernels that
+    may be its messages.
+    """
+    if timeline.reconstruction == "table":
+        return True
+    labelled = timeline.reconstruction == "labels" and -1 in timeline.pipelined
+    return labelled and len(timeline.unnamed_calls()) > 0
 
 
 def _by_peers(timelines: Timelines, world: int) -> Lanes | None:
@@ -103,7 +121,7 @@ def _in_a_row(timelines: Timelines, world: int) -> Lanes | None:
 
 _EVIDENCE: tuple[tuple[str, Callable[[Timelines, int], Lanes | None]], ...] = (
     ("labels", _by_labels),
-    (ASSUMED, _of_tables),
+    (ASSUMED, _of_no_stage),
     ("message peers", _by_peers),
     (COUNTED, _by_counts),
     (ASSUMED, _in_a_row),

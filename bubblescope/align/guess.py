@@ -55,17 +55,17 @@ class _Seen:
     halves: int
 
 
-def guess(line: Mapping[int, RankTimeline], p: int) -> Guess | None:
+def guess(line: Mapping[int, RankTimeline], p: int, v: int | None = None) -> Guess | None:
     """Name the chunks of a pipeline of p positions from the recorded ones; None where nothing with several fits.
 
     `line` holds a timeline for each recorded position; forwards are numbered as they come, and a backward has
-    the number of its forward, or -1 where nothing links them.
+    the number of its forward, or -1 where nothing links them. `v` is the number of chunks, None where any may be.
     """
     seen = {at: _usual(timeline) for at, timeline in line.items()}
     counts = {each.forwards for each in seen.values()}
     if len(counts) != 1 or not min(counts):
         return None
-    hits = list(_hits(seen, p, min(counts)))
+    hits = list(_hits(seen, p, min(counts), v))
     hits = [hit for hit in hits if hit.counted] or hits
     several = [hit for hit in hits if hit.chunked]
     silent = not any(len(timeline.messages) for timeline in line.values())
@@ -117,14 +117,14 @@ class _Hit:
     counted: bool
 
 
-def _hits(seen: Mapping[int, _Seen], p: int, forwards: int) -> Iterator[_Hit]:
+def _hits(seen: Mapping[int, _Seen], p: int, forwards: int, chunks: int | None) -> Iterator[_Hit]:
     """Every order and size that shows what was seen.
 
     Those with one stage a rank are only tried where others fit.
     """
     found = False
-    sizes = [v for v in range(2, MOST_CHUNKS + 1) if forwards % v == 0]
-    for v in (*sizes, 1):
+    sizes = [v for v in range(2, MOST_CHUNKS + 1) if forwards % v == 0 and chunks in {None, v}]
+    for v in (*sizes, *([1] if chunks is None else [])):
         shape = Shape(p, forwards // v, v)
         for family in FAMILIES:
             if family.problem(shape) is not None or family.asynchronous:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from bubblescope.align.coordinates import by_coordinates
-from bubblescope.align.evidence import ASSUMED, COUNTED, by_evidence, deep_enough, join
+from bubblescope.align.evidence import ASSUMED, COUNTED, by_evidence, deep_enough, join, labelled_depth
+from bubblescope.align.sizes import cut_short, is_sized, unsized
+from bubblescope.align.unnamed import line
 from bubblescope.errors import UsageError
 from bubblescope.model.groups import IN_STAGE, Purpose, purpose, serves
 from bubblescope.model.job import Pipeline, Plan
@@ -28,7 +30,7 @@ Groups = Mapping[int, Mapping[Purpose, tuple[int, ...]]]
 def plan(timelines: Timelines, options: Options) -> Plan:
     """Lay out the job; raises UsageError where the user's degrees cannot be."""
     world = deep_enough(timelines, _world_size(timelines))
-    drawn = by_coordinates({rank: timeline.identity for rank, timeline in timelines.items()})
+    drawn = _drawn(timelines, labelled_depth(timelines, world) or 0)
     groups = {rank: {**drawn.get(rank, {}), **_described(rank, timeline)} for rank, timeline in timelines.items()}
     degree = {p: _degree(groups, p) or _counted(timelines, p) for p in ("pp", "tp", "dp", "cp", "ep")}
     for name in ("pp", "tp", "dp"):
@@ -42,7 +44,10 @@ def plan(timelines: Timelines, options: Options) -> Plan:
     else:
         lanes, source = by_evidence(timelines, world)
         pipelines = _with_partners(lanes, groups, options.tp or 1)
+    if not pipelines and degree["pp"] is None and cut_short(timelines):
+        pipelines, source = tuple(line([rank]) for rank in sorted(timelines)), ASSUMED
     pp = max((len(p) for p in pipelines), default=1)
+    sized = source == "stated" or is_sized(timelines, pipelines, world, assumed=source == ASSUMED)
     evident = _evident_depth(timelines, world) if source == "stated" else None
     degrees = _completed(world, pp, degree, pipelines)
     untold = (
@@ -56,7 +61,12 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         pp=pp,
         source=source,
         pipelines=pipelines,
-        findings=(*_conflicts(groups, options, pipelines, evident), *_assumption(source), *_beside(pipelines, untold)),
+        sized=sized,
+        findings=(
+            *_conflicts(groups, options, pipelines, evident),
+            *(_assumption(source) if sized else unsized(pipelines, timelines)),
+            *_beside(pipelines, untold),
+        ),
         **(degrees if not untold else {**degrees, "tp": None, "dp": None}),
     )
 
@@ -74,6 +84,18 @@ def _world_size(timelines: Timelines) -> int:
     named = [int(m.peer.max()) + 1 for m in messages]
     talking = [2 for m in messages if np.any(m.direction != Messages.EITHER)]
     return max([*stated, *joined, *named, *talking, max(timelines, default=-1) + 1])
+
+
+def _drawn(timelines: Timelines, depth: int) -> Groups:
+    """Groups by where each rank says that it stands; no pipelines that are shorter than the stages in labels ask for.
+
+    How many there are the places alone do not tell where the last ones are missing.
+    """
+    groups = by_coordinates({rank: timeline.identity for rank, timeline in timelines.items()})
+    return {
+        rank: {kind: ranks for kind, ranks in of_rank.items() if kind != "pp" or len(ranks) >= depth}
+        for rank, of_rank in groups.items()
+    }
 
 
 def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ...]]:

@@ -37,6 +37,9 @@ def resolve(timelines: Timelines, options: Options) -> Job:
     plan = layout.plan(timelines, options)
     timelines = replicated(timelines, plan)
     told, untold = identified(timelines, plan, options)
+    if not plan.sized and not _named(timelines) and _named(told):  # what each rank does is that of so many ranks
+        findings = tuple(f for f in plan.findings if f.code != "layout-assumed" or plan.source == layout.ASSUMED)
+        plan = dataclasses.replace(plan, sized=True, findings=findings)
     place = plan.place_of()
     held = chunked(timelines, plan, options)
     staged = {
@@ -51,6 +54,11 @@ def resolve(timelines: Timelines, options: Options) -> Job:
         findings=(*plan.findings, *_untold(untold, staged), *_conflict(staged, plan, options, told=untold is None)),
     )
     return _on_one_clock(job)
+
+
+def _named(timelines: Timelines) -> bool:
+    """Whether any action names its stage."""
+    return any(np.any(t.actions.stage >= 0) for t in timelines.values())
 
 
 def _on_one_clock(job: Job) -> Job:

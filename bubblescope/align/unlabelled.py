@@ -29,14 +29,19 @@ def identified(timelines: Timelines, plan: Plan, options: Options) -> tuple[Time
 
     Beside them the number of chunks a rank, where there are several and nothing tells them apart.
     """
-    if any(map(_labelled, timelines.values())) or not plan.pipelines:
+    if any(map(_labelled, timelines.values())) or not plan.pipelines or _stated(timelines) == 1:
         return timelines, None
     told, count = _told(timelines, plan)
     if told:
         place = plan.place_of()
         return {r: _named(t, told.get(place[r][1], ()) if r in place else ()) for r, t in timelines.items()}, None
-    count = options.virtual or count or _counted(timelines, plan)
+    count = options.virtual or _stated(timelines) or count or _counted(timelines, plan)
     return timelines, count if count is not None and count > 1 else None
+
+
+def _stated(timelines: Timelines) -> int | None:
+    """Chunks a rank by what the files say."""
+    return max((t.identity.virtual for t in timelines.values() if t.identity.virtual is not None), default=None)
 
 
 def _labelled(timeline: RankTimeline) -> bool:
@@ -47,13 +52,16 @@ def _labelled(timeline: RankTimeline) -> bool:
 def _told(timelines: Timelines, plan: Plan) -> tuple[dict[int, Sequence[Told]], int | None]:
     """What each position does, from the pipeline that tells most; else how many chunks a rank may hold."""
     lines = [_line(pipeline, timelines) for pipeline in plan.pipelines]
+    seen = {at: timeline for line in reversed(lines) for at, timeline in line.items()}
+    if not plan.sized and not 1 < len(seen) == plan.pp:
+        return {}, None  # nothing tells of how many ranks these are some
     for pipeline, line in zip(plan.pipelines, lines, strict=True):
         if len(line) == len(pipeline):
             place = {rank: at for at, ranks in enumerate(pipeline) for rank in ranks}
             found = follow([line[at] for at in range(len(pipeline))], place)
             if found is not None:
                 return dict(enumerate(found)), None
-    guessed = guess({at: timeline for line in reversed(lines) for at, timeline in line.items()}, plan.pp)
+    guessed = guess(seen, plan.pp, _stated(timelines))
     if guessed is None:
         return {}, None
     return {at: [told] for at, told in guessed.told.items()}, guessed.chunks

@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 
 from bubblescope._version import __version__
 from bubblescope.analysis import communication, missing, quality, stages
+from bubblescope.analysis.absence import signs
 from bubblescope.analysis.balance import imbalance
 from bubblescope.analysis.causes import LIMIT, Reasons, reasons
 from bubblescope.analysis.doubts import doubts
@@ -89,10 +90,10 @@ def _layout(job: Job) -> report.Layout:
     plan = job.plan
     held = sorted(stages.holders(job).items())
     return report.Layout(
-        world_size=plan.world_size,
-        pp=plan.pp,
-        tp=plan.tp,
-        dp=plan.dp,
+        world_size=plan.world_size if plan.sized else None,
+        pp=plan.pp if plan.sized and not signs(job) else None,
+        tp=plan.tp if plan.sized else None,
+        dp=plan.dp if plan.sized else None,
         cp=plan.cp,
         ep=plan.ep,
         virtual=job.virtual if plan.pipelines else 1,
@@ -123,10 +124,15 @@ def _schedule(found: Study) -> report.Schedule:
     schedule = found.schedule
     if schedule is None:
         return report.Schedule(
-            name="unknown" if found.piped else "none", also=(), microbatches=found.microbatches,
-            confidence=0.0 if found.piped else 1.0, runner_up=None, reconstruction=how if found.piped else None,
-            evidence=_evidence(found), departures=(),
-        )  # fmt: skip
+            name="unknown" if found.piped else "none",
+            also=(),
+            microbatches=found.microbatches,
+            confidence=0.0 if found.piped or signs(found.job) else 1.0,
+            runner_up=None,
+            reconstruction=how if found.piped else None,
+            evidence=_evidence(found),
+            departures=(),
+        )
     verdict = schedule.verdict
     runner_up = verdict.runner_up
     recorded = {view.position: rank for rank, view in sorted(found.views.items(), reverse=True)}
@@ -148,9 +154,13 @@ def _schedule(found: Study) -> report.Schedule:
 def _evidence(found: Study) -> tuple[str, ...]:
     schedule = found.schedule
     if not found.piped:
-        return ("nothing tells of more than one stage: no label, no pipeline group, no message between stages",)
+        return signs(found.job) or (
+            "nothing tells of more than one stage: no label, no pipeline group, no message between stages",
+        )
     if found.job.untold_chunks is not None:
         return (f"{found.job.untold_chunks} chunks a rank, which nothing tells apart",)
+    if not found.job.plan.sized:
+        return ("nothing tells how many ranks the pipeline has, on which its schedule depends",)
     if schedule is None:
         told = any(len(view.timeline.actions) for view in found.views.values())
         whose = "of some ranks " if told else ""

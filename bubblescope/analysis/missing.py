@@ -13,7 +13,8 @@ __all__ = ["ASSUMPTION", "interval"]
 LIGHTEST, HEAVIEST = 0.9, 1.1
 ASSUMPTION = (
     "an unseen stage is assumed to work between 0.9 times the lightest and 1.1 times the heaviest seen one: "
-    "the lower bound inside the seen ranks' own span, the upper inside the longest window that the step leaves"
+    "the lower bound inside the seen ranks' own span, the upper inside the longest window that the step leaves, and "
+    "open where no recorded rank tells how long the step is"
 )
 
 
@@ -27,8 +28,10 @@ def interval(job: Job, steps: Sequence[PipelineStep]) -> tuple[float | None, flo
 
 def _bounds(job: Job, step: PipelineStep) -> tuple[float, float]:
     seen = list(step.useful_by_position.values())
-    unseen = job.plan.pp - len(seen)
     span, longest = step.window_bounds
-    heavy = (sum(seen) + unseen * min(HEAVIEST * max(seen), span)) / job.plan.pp
-    light = (sum(seen) + unseen * LIGHTEST * min(seen)) / job.plan.pp
-    return max(0.0, 1 - heavy / span), 1 - light / longest
+    heaviest, lightest = min(HEAVIEST * max(seen), span), LIGHTEST * min(seen)
+    if job.plan.sized:
+        heavy, light = ((sum(seen) + (job.plan.pp - len(seen)) * each) / job.plan.pp for each in (heaviest, lightest))
+    else:  # of any number of ranks: the more of one kind are unseen, the nearer is the mean to theirs
+        heavy, light = heaviest, lightest
+    return max(0.0, 1 - heavy / span), 1.0 if longest is None else 1 - light / longest

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
 import numpy as np
 
+from bubblescope.align.layout import ASSUMED
 from bubblescope.analysis.partition import Window
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import RankStep
@@ -24,6 +25,7 @@ class PipelineStep:
 
     `doubt` is by how many nanoseconds the clocks may be wrong about the window's length; None where nothing
     bounds it. `seen` is whether each of its stages was recorded, `spanned` whether the window is that of all of them.
+    `longest` is how long the window can be at most by the steps of the recorded ranks; None where these tell nothing.
     """
 
     pipeline: int
@@ -34,6 +36,7 @@ class PipelineStep:
     position: Mapping[int, int]
     seen: bool
     spanned: bool
+    longest: int | None
 
     @property
     def useful(self) -> dict[int, int]:
@@ -59,25 +62,25 @@ class PipelineStep:
         return 1 - fmean(self.useful_by_position.values()) / self.window.length
 
     @property
-    def window_bounds(self) -> tuple[int, int]:
+    def window_bounds(self) -> tuple[int, int | None]:
         """The shortest and the longest window that clocks and unseen ranks leave open, in nanoseconds.
 
-        It is no shorter than what one rank did. With ranks unseen, or where nothing bounds the clocks, it may be
-        as long as the step.
+        It is no shorter than what one rank did. Where ranks are unseen that may hold an end of it, or nothing bounds
+        the clocks, it may be as long as the step; None where no recorded rank tells how long that is.
         """
         own = max(_span(step).length for step in self.steps.values())
         shortest = own if self.doubt is None else max(self.window.length - self.doubt, own)
-        longest = self.window.length + (self.doubt or 0)
-        if self.doubt is None or not self.seen:
-            longest = max(longest, *(step.end - step.start for step in self.steps.values()))
-        return shortest, longest
+        known = self.window.length + (self.doubt or 0)
+        if self.spanned and self.doubt is not None:
+            return shortest, known
+        return shortest, None if self.longest is None else max(known, self.longest)
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The least and the largest bubble that the clocks leave open."""
         useful = fmean(self.useful_by_position.values())
         shortest, longest = self.window_bounds
-        return 1 - useful / shortest, 1 - useful / longest
+        return 1 - useful / shortest, 1.0 if longest is None else 1 - useful / longest
 
     @property
     def span_bubble(self) -> float:
@@ -130,12 +133,32 @@ def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list
         here = {rank: step for rank, step in here.items() if len(step.rows)}
         if here:
             position = {rank: at for at, ranks in enumerate(positions) for rank in ranks if rank in here}
-            seen = len(set(position.values())) == len(positions)
-            owned = _owned(here) if _one_way(job) else None
+            seen = job.plan.sized and len(set(position.values())) == len(positions)
+            placed = seen or job.plan.source != ASSUMED
+            owned = _owned(here) if placed and _one_way(job) else None
             window, doubt = (owned, 0) if owned is not None else _joined(here, job.clock)
             spanned = seen or owned is not None
-            result.append(PipelineStep(pipeline, number, window, doubt, here, position, seen, spanned))
+            bounds = [step.end - step.start for step in here.values()] if seen else list(_step_bounds(views, here))
+            longest = max(bounds, default=None)
+            result.append(PipelineStep(pipeline, number, window, doubt, here, position, seen, spanned, longest))
     return [step for step in result if step.window.length and any(step.useful.values())]
+
+
+def _step_bounds(views: Mapping[int, RankView], steps: Mapping[int, RankStep]) -> Iterator[int]:
+    """How long a step lasts on each rank that tells it.
+
+    A profiler's step goes on until the next one begins, and the last one until all is done. What somebody's own code
+    writes of a rank ends with its own actions, unless more is written behind them: so there the next step tells, or
+    else how far apart the rank's other steps are.
+    """
+    for rank, step in steps.items():
+        view = views[rank]
+        if view.timeline.reconstruction != "table":
+            yield step.end - step.start
+        elif not view.timeline.restarts:
+            following = view.until_next(step.step) or max(filter(None, map(view.until_next, view.steps)), default=None)
+            behind = step.end - step.start if step.end > _span(step).end else None
+            yield from [ns for ns in (following, behind) if ns is not None][:1]
 
 
 def _one_way(job: Job) -> bool:

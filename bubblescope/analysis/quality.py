@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bubblescope.align.layout import ASSUMED, COUNTED
+from bubblescope.analysis.absence import signs
 from bubblescope.analysis.communication import unpaired
 from bubblescope.analysis.coverage import coverage, explained
 from bubblescope.analysis.implausible import implausible
@@ -17,11 +18,11 @@ from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import StepUse
 from bubblescope.analysis.study import Study
 from bubblescope.model import writing as words
-from bubblescope.model.groups import PEER_COPY, serves
+from bubblescope.model.groups import serves
 from bubblescope.model.job import Job
 from bubblescope.model.quality import Quality, Verdict
 from bubblescope.model.recorders import recorder
-from bubblescope.model.timeline import Messages, RankTimeline, Work
+from bubblescope.model.timeline import Work
 from bubblescope.model.trace import Finding
 
 __all__ = ["judge", "missing_ranks"]
@@ -103,7 +104,8 @@ def _missing(job: Job, unseen: Sequence[int]) -> Finding | None:
     ranks = missing_ranks(job)
     if not ranks:
         return None
-    message = f"no trace of {len(ranks)} of the {job.plan.world_size} ranks: {_some(ranks)}"
+    of = f"{len(ranks)} of the {job.plan.world_size} ranks" if job.plan.sized else words.counted(len(ranks), "rank")
+    message = f"no trace of {of}: {_some(ranks)}"
     if unseen:
         stages = _some(unseen)
         return Finding("missing-ranks", "warning", f"{message}; unseen stages: {stages}, so {ASSUMPTION}")
@@ -170,30 +172,15 @@ def _some(ranks: Sequence[int]) -> str:
 
 
 def _ambiguous(job: Job) -> Finding | None:
-    """Without a pipeline found: kernels that may be its messages, or an all-to-all; copies that may be its messages."""
-    copies = {rank: count for rank, t in job.timelines.items() if (count := _peer_copies(t))}
-    if copies and len(job.timelines) > 1:
-        remedy = recorder(job.timelines[min(copies)].source).name_stages
-        message = (
-            f"{sum(copies.values())} copies from one GPU to another, which do not say to which, and nothing tells the "
-            f"stage of any rank: this may be a pipeline after all; {remedy}"
-        )
-        return Finding("unlabelled", "warning", message)
-    counts = {rank: int(np.sum(t.messages.direction == Messages.EITHER)) for rank, t in job.timelines.items()}
-    ranks = [rank for rank, count in counts.items() if count]
-    if not ranks:
+    """Without a pipeline identified: what points to one."""
+    found = signs(job)
+    if not found:
         return None
     message = (
-        f"{sum(counts.values())} send/receive kernels stand alone, and nothing tells whether they pass between "
-        f"pipeline stages: this may be a pipeline after all. {_remedy(job, ranks[0])}"
+        f"no pipeline could be identified, but the recording may hold one: {'; '.join(found)}. "
+        f"{_remedy(job, min(job.timelines))}; give the files of all ranks; or state --pp 1 if there is none"
     )
     return Finding("unlabelled", "warning", message)
-
-
-def _peer_copies(timeline: RankTimeline) -> int:
-    """How many copies to another GPU of its process a rank made."""
-    is_copy = np.array([call.op == PEER_COPY and call.purpose == "pp" for call in timeline.calls], bool)
-    return int(np.sum(is_copy[timeline.collectives.call])) if len(is_copy) else 0
 
 
 def _unexplained(views: Mapping[int, RankView], uses: Sequence[StepUse]) -> Finding | None:

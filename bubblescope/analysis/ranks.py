@@ -31,6 +31,13 @@ class RankView:
     pairing: Pairing
     blocking: bool
 
+    def until_next(self, number: int) -> int | None:
+        """Nanoseconds from the rank's start of a step to its start of the next one; None where that is not recorded."""
+        apart = self.timeline.restarts or number + 1 in self.timeline.resumed
+        if apart or not {number, number + 1} <= self.steps.keys():
+            return None
+        return self.steps[number + 1].start - self.steps[number].start
+
 
 def views(job: Job) -> dict[int, RankView]:
     """The views of all ranks of a job."""

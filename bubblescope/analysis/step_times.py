@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.study import Study
 
-__all__ = ["step_times", "until_next"]
+__all__ = ["step_times"]
 
 
 def step_times(found: Study) -> dict[int, int]:
@@ -17,24 +16,24 @@ def step_times(found: Study) -> dict[int, int]:
     clocks are compared, and what lies between two steps counts. Where no next step was recorded, as long as on the rank
     where it lasts longest by itself, or as its pipeline if that is longer: ranks that start a step one after the other
     make it no longer. So it is too for all steps where most of those before the last have no next one: then somebody
-    picked steps out of a longer run, and what lies between two of them need not be part of either.
+    picked steps out of a longer run, and what lies between two of them need not be part of either. A step of which no
+    recorded rank tells how long it is, while others are missing, has no time.
     """
     used = found.used
     followed = {number: ns for number in used if (ns := _until_next(found, number)) is not None}
     if 2 * len(followed) < len(used) - 1:
         followed = {}
-    return {number: followed.get(number) or _by_itself(found, number) for number in used}
+    return {number: followed.get(number) or _by_itself(found, number) for number in used if not _open(found, number)}
 
 
-def until_next(view: RankView, number: int) -> int | None:
-    """Nanoseconds from a rank's start of a step to its start of the next one; None where that was not recorded."""
-    if view.timeline.restarts or number + 1 in view.timeline.resumed or not {number, number + 1} <= view.steps.keys():
-        return None
-    return view.steps[number + 1].start - view.steps[number].start
+def _open(found: Study, number: int) -> bool:
+    """Whether a step may be longer than any recorded rank tells."""
+    here = [step for step in found.steps if step.step == number]
+    return bool(here) and all(step.window_bounds[1] is None for step in here)
 
 
 def _until_next(found: Study, number: int) -> int | None:
-    following = [ns for view in found.views.values() if (ns := until_next(view, number)) is not None]
+    following = [ns for view in found.views.values() if (ns := view.until_next(number)) is not None]
     return round(fmean(following)) if following else None
 
 

@@ -78,7 +78,8 @@ def study(job: Job, options: Options) -> Study:
     ordered = steps or [step for use in uses for step in pipeline_steps(job, seen, use.number)]
     half = len(told) < len(piped) and any(seen[rank].timeline.reconstruction == "kernels" for rank in told)
     # Where kernels tell the actions of some ranks and not of others, those others may be what tells schedules apart.
-    schedule = find_schedule(job, ordered, m, _transfer(seen), options.schedule) if ordered and m and not half else None
+    able = ordered and m and not half and job.plan.sized
+    schedule = find_schedule(job, ordered, m, _transfer(seen), options.schedule) if able and m else None
     owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
     conflicts = (*_conflicts(options, counted, job.untold_chunks or 1), *_misfit(options, schedule))
     return Study(job, seen, uses, steps, m, schedule, owed, conflicts)

@@ -33,7 +33,7 @@ def throughput(
     batch, count = _microbatches(found), found.job.plan.world_size
     samples = _over(options.batch_size, step)
     tokens = _product(samples, options.sequence_length)
-    each = _product(tokens, 1 / count)
+    each = _product(tokens, 1 / count if found.job.plan.sized else None)
     flops = _product(each, options.flops_per_token)
     peak = options.peak_flops or _peak(found)
     mfu = _product(flops, None if peak is None else 1 / peak)
@@ -82,7 +82,7 @@ def _microbatches(found: Study) -> int | None:
     plan = found.job.plan
     in_pipelines = sum(len(ranks) for pipeline in plan.pipelines for ranks in pipeline)
     pipelines = plan.dp or (len(plan.pipelines) if in_pipelines == plan.world_size else None)
-    return None if found.microbatches is None or pipelines is None else found.microbatches * pipelines
+    return None if found.microbatches is None or pipelines is None or not plan.sized else found.microbatches * pipelines
 
 
 def _peak(found: Study) -> float | None:

@@ -86,7 +86,7 @@ def _doubts(report: Report, number: Number) -> tuple[str, ...]:
 
 
 def _piped(report: Report) -> bool:
-    return report.schedule.name != "none"
+    return report.schedule.name != "none" or report.undecided
 
 
 _APPLIES: dict[Number, Callable[[Report], bool]] = {
@@ -119,6 +119,6 @@ _ABSENT: dict[Number, Callable[[Report], str | None]] = {
     "ranks": lambda report: None if any(rank.window_ns for rank in report.ranks) else "no-work",
     "communication": lambda _: None,
     "imbalance": lambda report: _no_step(report) if report.imbalance.stage_ratio is None else None,
-    "throughput": lambda report: "no-step" if report.throughput is None else None,
+    "throughput": lambda report: None if report.throughput else "missing-ranks" if report.stages else "no-step",
 }
 """Why a number is not there; None where it is."""

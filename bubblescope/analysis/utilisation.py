@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bubblescope.analysis.ranks import RankView
-from bubblescope.analysis.step_times import until_next
 from bubblescope.analysis.study import Study
 from bubblescope.model.spans import Spans
 
@@ -32,7 +31,7 @@ def utilisation(found: Study, times: Mapping[int, int]) -> dict[int, Shares]:
 
 def _end(view: RankView, number: int, time: int) -> int:
     """When a step ends on a rank: when its next one begins there, else a step time after its start."""
-    return view.steps[number].start + (until_next(view, number) or time)
+    return view.steps[number].start + (view.until_next(number) or time)
 
 
 def _shares(view: RankView, ends: Mapping[int, int]) -> Shares:

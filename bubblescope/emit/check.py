@@ -53,6 +53,8 @@ CHOICES = (
     "one_file",
     "in_stage",
     "launches",
+    "calls",
+    "comm_names",
 )
 
 
@@ -194,6 +196,10 @@ def _wishes(job: Job) -> Iterator[str]:
     if job.backend == "cpu" and "nsys" in job.recorders:
         yield "nsys records GPUs: on a CPU the recorder is kineto"
     yield from _files(job)
+    if job.comm_names == "generic" and job.p2p_args == "kernel":
+        yield "kernels that are all called alike carry no arguments: p2p_args must be op or none"
+    if (job.calls, job.comm_names) != ("all", "nccl") and (job.backend == "cpu" or {*job.recorders} != {"kineto"}):
+        yield "calls are left out, and kernels called alike, of GPUs that Kineto records"
     plain = job.v == job.slices == 1 and job.kinds <= {Kind.F, Kind.B} and not _both_ways(job)
     if job.labels == "torch" and not plain:
         yield "Forward i labels name neither chunk nor slice, and neither I nor W"

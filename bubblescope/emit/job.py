@@ -13,6 +13,8 @@ from bubblescope.schedules.registry import find
 
 __all__ = [
     "Backend",
+    "Calls",
+    "CommNames",
     "Descriptions",
     "Era",
     "Host",
@@ -42,6 +44,8 @@ Launches = Literal["joined", "unnumbered", "trimmed"]
 KernelNames = Literal["torch", "split", "blind"]
 Recorder = Literal["kineto", "nsys"]
 OneFile = Literal["no", "behind", "shifted", "sorted"]
+Calls = Literal["all", "params", "ops", "ranges", "none"]
+CommNames = Literal["nccl", "generic"]
 Payloads = Literal["json", "blobs", "none"]
 
 CPU_GAP_NS = 20_000  # on CPU one thread computes and posts messages: it needs a gap between actions
@@ -131,6 +135,10 @@ class Job:
         host: what is recorded of the host: everything, the launches of kernels alone, or nothing at all.
         kernel_names: what kernels are called: as torch does with input and weight gradients alike, with the two
             told apart, or so that no word tells a forward from a backward.
+        calls: which calls of communication the host's side holds: all, `record_param_comms` alone, torch's operators
+            alone, ranges alone, or none.
+        comm_names: what kernels of communication are called: as NCCL does, or all alike and without arguments, as RCCL
+            does; then `p2p_args` say whether the calls have any.
         recompute: a backward that needs gradients of its inputs runs the kernels of its forward again before its own.
         fused: a send and the next receive with one peer are one kernel, which blocks the rank.
         backend: GPU kernels and launches, or operators only.
@@ -211,6 +219,8 @@ class Job:
     launches: Launches = "joined"
     host: Host = "all"
     kernel_names: KernelNames = "torch"
+    calls: Calls = "all"
+    comm_names: CommNames = "nccl"
     recompute: bool = False
     fused: bool = False
     backend: Backend = "cuda"

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from bubblescope.emit.calls import as_recorded
 from bubblescope.emit.job import Job
 from bubblescope.emit.run import Span
 from bubblescope.emit.simulate import cycle_borders
@@ -108,12 +109,13 @@ class Tape:
         kept = RECORDED[self.job.host]
         begins = [self.clock(border) for border in self.borders]
         rows = (sorted(rows, key=lambda row: row[:2]) for rows in (self.host, self.gpu))
-        return [
+        events = (
             event
             for part in rows
             for start, _, event in part
             if (kept is None or event["cat"] in kept) and bisect_right(begins, start) == cycle
-        ]
+        )
+        return list(as_recorded(self.job, events))
 
     def clock(self, ns: int, cycle: int | None = None) -> int:
         """What this rank's clock shows at a true moment, of the recording that holds it if no other is named.

@@ -42,7 +42,7 @@ def _fingerprint(report: Report) -> Fingerprint:
         virtual=layout.virtual,
         microbatches=schedule.microbatches,
         world_size=layout.world_size,
-        recorded=layout.world_size - len(layout.missing_ranks),
+        recorded=len(report.ranks),
         devices=tuple(sorted({each.device for each in report.inputs if each.device is not None})),
         formats=tuple(sorted({each.format for each in report.inputs})),
         reconstruction=schedule.reconstruction,

@@ -45,11 +45,11 @@ def differences(found: Fingerprint, baseline: Fingerprint) -> tuple[Difference, 
 
 def _as_complete(found: Fingerprint, baseline: Fingerprint) -> bool:
     """Whether all ranks of both were recorded, or as many of each: what nobody recorded may be what is slow."""
-    return all(run.recorded == run.world_size for run in (found, baseline)) or found.recorded == baseline.recorded
+    return all(run.missing == 0 for run in (found, baseline)) or found.recorded == baseline.recorded
 
 
 def _recorded(run: Fingerprint) -> str:
-    return "all" if run.recorded == run.world_size else f"{run.recorded} of {run.world_size}"
+    return "all" if run.missing == 0 else f"{run.recorded} of {run.world_size or 'an unknown number'}"
 
 
 def _alike(found: Fingerprint, baseline: Fingerprint) -> bool:

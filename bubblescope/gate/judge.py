@@ -176,13 +176,13 @@ def _absent(numbers: Baseline, asked: Asked, name: str) -> str:
     what = f"{rule.kind.title}{part}"
     if "communication" in rule.kind.numbers:
         return f"the {name} has no communication{part}"
-    if numbers.fingerprint.schedule == "none" and "throughput" not in rule.kind.numbers:
+    if numbers.fingerprint.schedule == "none" and not reasons and "throughput" not in rule.kind.numbers:
         return f"the {name} has no pipeline, and so no {what}"
     if rule.kind.needs:
         return f"the {what} of the {name} is unknown: it takes {words.enumerate_words(rule.kind.needs)}"
-    if numbers.fingerprint.recorded < numbers.fingerprint.world_size:
-        missing = numbers.fingerprint.world_size - numbers.fingerprint.recorded
-        return f"the {what} of the {name} is unknown: {words.counted(missing, 'rank')} of it left no trace"
+    if numbers.fingerprint.missing:
+        missing = words.counted(numbers.fingerprint.missing, "rank")
+        return f"the {what} of the {name} is unknown: {missing} of it left no trace"
     return f"the {what} of the {name} is unknown{f': {words.enumerate_words(reasons)}' if reasons else ''}"
 
 
@@ -224,8 +224,8 @@ def _warnings(case: _Case, checks: Sequence[Check]) -> Iterator[str]:
         yield "times of different machines only warn"
     yield from _unused(case, checks)
     run = case.run.numbers.fingerprint
-    if run.recorded < run.world_size:
-        yield f"{run.recorded} of {run.world_size} ranks were recorded: what the others did is unknown"
+    if run.missing != 0:
+        yield f"{run.recorded} of {run.ranks} were recorded: what the others did is unknown"
     if case.baseline is not None and run.schedule == case.baseline.fingerprint.schedule == "unknown":
         yield "the schedule of neither run is known: they may be different ones"
     yield from _told_otherwise(case)

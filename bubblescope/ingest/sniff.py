@@ -16,6 +16,7 @@ from bubblescope.ingest.stream import Buffer, Stream
 from bubblescope.ingest.timelines import csv, parquet
 from bubblescope.ingest.timelines.columns import HINT, Layout
 from bubblescope.ingest.timelines.primus import is_dump
+from bubblescope.ingest.timelines.primus_settings import is_settings
 from bubblescope.ingest.walk import Events, Member, walk
 
 __all__ = ["UNFINISHED", "Format", "Kind", "sniff"]
@@ -196,7 +197,8 @@ def _object(buffer: Buffer, head: bytes) -> Format:
                 kineto, first = kineto or part.key in KINETO_KEYS, False
     except BrokenError:
         return Format("foreign", "broken JSON, with no trace events in it")
-    return Format("foreign", "JSON, but with no traceEvents")
+    what = "the settings of a Primus run, which are read with its dumps"
+    return Format("foreign", what if is_settings(head) else "JSON, but with no traceEvents")
 
 
 def _is_binary(head: bytes) -> bool:

@@ -71,7 +71,8 @@ def _answer(report: Report) -> tuple[Answer, str | None]:
     """What an analysis answers, and why not more."""
     bubble, missing = report.bubble, report.layout.missing_ranks
     if report.schedule.name == "none":
-        return ("time" if any(rank.window_ns for rank in report.ranks) else "nothing"), "no pipeline is in sight"
+        why = "no pipeline could be identified" if report.undecided else "no pipeline is in sight"
+        return ("time" if any(rank.window_ns for rank in report.ranks) else "nothing"), why
     if bubble.measured is not None:
         return "bubble", None
     why = f"no trace of {ranks_named(missing)}" if missing else "no step is complete on every rank"

@@ -11,6 +11,7 @@ from typing import Literal
 
 from bubblescope.model.metrics import Metric, Part
 from bubblescope.model.report import Tool
+from bubblescope.model.writing import counted
 
 __all__ = ["Baseline", "Fingerprint"]
 
@@ -25,20 +26,30 @@ class Fingerprint:
 
     schedule: str
     also: tuple[str, ...]
-    pp: int
+    pp: int | None
     tp: int | None
     dp: int | None
     cp: int | None
     ep: int | None
     virtual: int
     microbatches: int | None
-    world_size: int
+    world_size: int | None
     recorded: int
     devices: tuple[str, ...]
     formats: tuple[str, ...]
     reconstruction: str | None
     attribution: str
     steps: int
+
+    @property
+    def missing(self) -> int | None:
+        """Ranks that were not recorded; None where nothing tells how many there are."""
+        return None if self.world_size is None else self.world_size - self.recorded
+
+    @property
+    def ranks(self) -> str:
+        """`4 ranks`, or `an unknown number of ranks`."""
+        return "an unknown number of ranks" if self.world_size is None else counted(self.world_size, "rank")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,8 @@ class Plan:
     """How ranks are laid out. A degree is None where nothing tells it; `source` says what did.
 
     `pipelines` name the ranks of the pipelines that have a recorded one: recorded ones, and those that they name.
+    Where nothing tells how many ranks a pipeline has, it is not `sized`, and more may follow the last one; then
+    `world_size` and `pp` are the least that they can be.
     """
 
     world_size: int
@@ -32,6 +34,7 @@ class Plan:
     ep: int | None
     source: str
     pipelines: tuple[Pipeline, ...] = ()
+    sized: bool = True
     findings: tuple[Finding, ...] = ()
 
     def place_of(self) -> dict[int, tuple[int, int]]:

@@ -107,10 +107,10 @@ class StageRanks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How the job is spread over ranks; a degree is null where nothing tells it."""
+    """How the job is spread over ranks; a degree or a number of ranks is null where nothing tells it."""
 
-    world_size: int
-    pp: int
+    world_size: int | None
+    pp: int | None
     tp: int | None
     dp: int | None
     cp: int | None
@@ -358,6 +358,11 @@ class Report:
     worst_bubbles: tuple[WorstBubble, ...]
     findings: tuple[Proposal, ...]
     metrics: tuple[Metric, ...] = ()
+
+    @property
+    def undecided(self) -> bool:
+        """Whether no pipeline was identified although something points to one (finding `unlabelled`)."""
+        return self.schedule.name == "none" and any(each.code == "unlabelled" for each in self.quality.findings)
 
     def self_check(self) -> None:
         """Raise ValueError unless the parts of every whole add up to it (`bubblescope.model.sums`)."""

@@ -60,12 +60,14 @@ class RankSlices:
 
     `absolute` as in `RankTrace`. Where `restarts` is true, the times of each step count from that step's own start,
     so that moments of different steps cannot be compared. `extents` are further moments that belong to a step.
+    `pipelined` is whether only pipelines write files of this format.
     """
 
     source: Source
     identity: Identity
     absolute: bool
     restarts: bool = False
+    pipelined: bool = False
     actions: ActionSlices = field(default_factory=ActionSlices.empty)
     messages: MessageSlices = field(default_factory=MessageSlices.empty)
     collectives: CallSlices = field(default_factory=CallSlices.empty)

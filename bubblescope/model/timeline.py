@@ -15,9 +15,9 @@ import numpy as np
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Columns, Ints, Times, column
-from bubblescope.model.groups import IN_STAGE, serving
+from bubblescope.model.groups import IN_STAGE, serves, serving
 from bubblescope.model.spans import Spans
-from bubblescope.model.trace import CommArgs, Doubts, Finding, Identity, Source
+from bubblescope.model.trace import UNNAMED, CommArgs, Doubts, Finding, Identity, Source
 
 __all__ = [
     "Actions",
@@ -150,6 +150,9 @@ class RankTimeline:
 
     `resumed` are the steps with which the profiler went on after a pause, and `later` other files that hold such
     recordings: what lies between such a step and the one before is part of neither.
+
+    `pipelined` are the stages named by what only a pipeline writes, labels or a format of files, -1 where it names
+    none; it is empty where nothing of the kind stands, and need not be told where there are messages.
     """
 
     rank: int
@@ -171,6 +174,7 @@ class RankTimeline:
     restarts: bool = False
     resumed: tuple[int, ...] = ()
     later: tuple[Source, ...] = ()
+    pipelined: tuple[int, ...] = ()
     kernels: int = 0
     launched: int = 0
     doubts: Doubts = field(default_factory=Doubts)
@@ -204,6 +208,12 @@ class RankTimeline:
         c = self.collectives
         asked = c.take((c.action >= 0) & serving(self.calls, c.call, {None}))
         return asked if np.any(self.actions.kind[asked.action] == Kind.F) else Collectives.empty()
+
+    def unnamed_calls(self) -> Collectives:
+        """Communication that nothing names, in groups that may be a pipeline's: it may be sends and receives."""
+        open_ = [call.op == UNNAMED and serves(call) in {None, "pp"} for call in self.calls]
+        c = self.collectives
+        return c.take(np.array(open_, bool)[c.call]) if any(open_) else Collectives.empty()
 
     def self_check(self) -> None:
         """Raise ValueError unless actions are ordered and every action's work lies inside it."""

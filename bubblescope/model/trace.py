@@ -16,6 +16,7 @@ import numpy as np
 from bubblescope.model.columns import Columns, Ints, Times, column
 
 __all__ = [
+    "UNNAMED",
     "Annotations",
     "CommArgs",
     "Coordinate",
@@ -34,6 +35,9 @@ __all__ = [
     "Source",
     "Thread",
 ]
+
+UNNAMED = "unknown"
+"""`CommArgs.op` of a kernel that nothing names: it may be anything, a send or a receive as well."""
 
 Severity = Literal["info", "warning", "error"]
 RankSource = Literal["user", "metadata", "environment", "label", "filename", "order"]
@@ -104,11 +108,13 @@ class Identity:
     `clock` names the clock that the times count by: ranks that name the same one share it; None is one of its own.
     `process` names the process on its host; None where the file does not tell. `device` is the device of the rank where
     its process drives several.
+    `virtual` is how many chunks a rank holds.
     """
 
     rank: int | None = None
     rank_source: RankSource | None = None
     world_size: int | None = None
+    virtual: int | None = None
     backend: str | None = None
     host: str | None = None
     clock: str | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,27 +9,23 @@ import numpy as np
 
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.groups import PEER_COPY, Purpose, purpose, serving
-from bubblescope.model.trace import CommArgs, Identity, RankTrace
-from bubblescope.reconstruct.posts import posts
+from bubblescope.model.trace import UNNAMED, CommArgs, Identity, RankTrace
+from bubblescope.reconstruct.operations import (
+    HOST_CALL,
+    SENDS_AND_RECEIVES,
+    named_by_call,
+    named_by_kernel,
+    normal_op,
+)
+from bubblescope.reconstruct.posts import DIRECTIONS, last_asked, posts
 from bubblescope.reconstruct.ranges import owners
 from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
-__all__ = ["SENDS_AND_RECEIVES", "Talk", "describe", "normal_op", "size_of"]
+__all__ = ["COLLECTIVE", "Talk", "describe", "size_of"]
 
-SENDS_AND_RECEIVES = frozenset({"send", "recv", "send_recv"})
+COLLECTIVE = "collective"
+"""A kernel that nothing names and that is no send or receive, as no other kernel of its name is one."""
 
-# Spellings of one operation over torch, NCCL and gloo; what is not listed keeps its own name.
-_OPS: tuple[tuple[str, str], ...] = (
-    (r"recv_?(any_?source_?)?", "recv"),
-    (r"i?send", "send"),
-    (r"send_?recv", "send_recv"),
-    (r"_?all_?reduce(_coalesced)?_?", "all_reduce"),
-    (r"_?all_?gather(_base|v|_into_tensor)?(_coalesced)?_?", "all_gather"),
-    (r"_?reduce_?scatter(_base|v|_tensor)?(_coalesced)?_?", "reduce_scatter"),
-    (r"_?all_?to_?all(_base|v|_single)?_?", "all_to_all"),
-    (r"_?broadcast(_oop)?_?", "broadcast"),
-    (r"_?reduce(_oop)?_?", "reduce"),
-)
 _SIZES = {
     "float": 4, "float32": 4, "int": 4, "int32": 4, "double": 8, "float64": 8, "long": 8, "int64": 8,
     "half": 2, "float16": 2, "bfloat16": 2, "short": 2, "int16": 2, "char": 1, "int8": 1, "byte": 1, "uint8": 1,
@@ -44,20 +39,6 @@ _FAR_LARGER = 16
 
 _LARGEST = 2**42
 """Bytes; no device holds as many, so that more is damage, and sums of what is left stay in 64 bits."""
-
-# Ranges of torch, and those that NCCL itself names by its functions (NVIDIA/nccl, src/collectives.cc).
-_HOST_CALL = (
-    r"nccl:(\w+)|c10d::(\w+)|_c10d_functional::(\w+)|gloo:(\w+)"
-    r"|nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|AlltoAll|Gather|Scatter|Send|Recv)$"
-)
-_PEER_COPY = "Memcpy PtoP"  # as the PyTorch Profiler calls a copy from one GPU to another
-_KERNEL = r"(?i)(?:void )?(?:nccl|rccl)(?:Symk?)?(?:Dev)?(?:Kernel)?_?([a-z]+?)(?:Ring|Tree|CollNet|Kernel|_|\(|<|$)"
-
-
-def normal_op(name: str) -> str:
-    """One name for all spellings of an operation: `allreduce_` and `_all_reduce` are `all_reduce`."""
-    lower = name.lower()
-    return next((op for pattern, op in _OPS if re.fullmatch(pattern, lower)), lower)
 
 
 def size_of(call: CommArgs) -> int:
@@ -130,7 +111,7 @@ def describe(trace: RankTrace, units: Units) -> Talk:
 
     Sends and receives are told by the calls that posted them, as one kernel may hold several and then
     tells of none. Else a unit's own arguments come first, then the host call around its launch, then
-    the kernel's name.
+    the last call before it, then the kernel's name.
     """
     table: dict[CommArgs, int] = {}
     posted = posts(trace, units) if trace.on_gpu else {}  # gloo's ranges are the calls themselves
@@ -143,38 +124,64 @@ def describe(trace: RankTrace, units: Units) -> Talk:
 
 
 def _told(trace: RankTrace, units: Units) -> list[CommArgs]:
-    """What each unit says of itself, or the call around its launch, or its name."""
+    """What each unit says of itself, or the call around its launch, or the last call before it, or its name."""
     known = [replace(args, op=normal_op(args.op)) for args in trace.comms]
     around, told = _host_calls(trace, units)
-    by_name = [*(_op_of_name(name) for name in trace.names), ""]  # the last one answers to -1
-    is_range = matching(trace.names, _HOST_CALL)
+    asked = last_asked(trace, units) if trace.on_gpu and np.any(units.comm < 0) else {}
+    by_call, by_kernel = ([*map(names, trace.names), ""] for names in (named_by_call, named_by_kernel))  # "" is of -1
     said = np.where(units.comm >= 0, units.comm, told)
     result = []
-    for comm, host, name in zip(said.tolist(), around.tolist(), units.name.tolist(), strict=True):
+    for unit, (comm, host, name) in enumerate(
+        zip(said.tolist(), around.tolist(), units.name.tolist(), strict=True),
+    ):
         args = known[comm] if comm >= 0 else CommArgs()
+        # A gloo call is a range of its own and says what it is; a kernel's name says less than the call around it.
         if not args.op:
-            # A gloo call is a range of its own and says what it is; a kernel's name says less than the call around it.
-            names = (by_name[name], by_name[host]) if is_range[name] else (by_name[host], by_name[name])
-            args = replace(args, op=next(filter(None, names), "unknown"))
-            if args.op == PEER_COPY and trace.identity.device is not None:
-                args = replace(args, purpose="pp")  # GPUs of one process have nothing else to hand each other
+            args = _named(args, by_call[name] or by_call[host], by_kernel[name], asked.get(unit))
+        if args.op == PEER_COPY and trace.identity.device is not None:
+            args = replace(args, purpose="pp")  # GPUs of one process have nothing else to hand each other
         result.append(args)
     return result
 
 
+def _named(args: CommArgs, call: str, kernel: str, asked: CommArgs | None) -> CommArgs:
+    """The arguments of a unit that do not name its operation, with what names it.
+
+    Args:
+        args: all that its own arguments tell.
+        call: the operation by the host call that it is, or that holds its launch; else empty.
+        kernel: the operation by the kernel's name, or empty. What NCCL makes of sends and receives, as an all-to-all,
+            has the name of these.
+        asked: the last call of the host before its launch, None where there is none.
+    """
+    op = call or (kernel if kernel != "send_recv" else "")
+    if asked is not None and args == CommArgs() and op in {"", asked.op}:
+        return replace(args, op="send_recv") if asked.op in DIRECTIONS else asked
+    return replace(args, op=op or kernel or UNNAMED)
+
+
 def _like_the_others(units: Units, told: Sequence[CommArgs]) -> list[CommArgs]:
-    """The same; a kernel whose launch was not recorded does what all others of its name do, if that is one thing."""
+    """The same; a kernel whose launch was not recorded does what all others of its name do.
+
+    If that is one thing; of one that nothing names it is enough that none of them sends or receives.
+    """
     ops: dict[int, set[str]] = {}
     rows = list(zip(units.name.tolist(), (units.host != NO_HOST).tolist(), told, strict=True))
     for name, launched, args in rows:
         if launched:
             ops.setdefault(name, set()).add(args.op)
     return [
-        args
-        if launched or args.op not in SENDS_AND_RECEIVES or len(ops.get(name, ())) != 1
-        else replace(args, op=next(iter(ops[name])))
-        for name, launched, args in rows
+        args if launched else replace(args, op=_usual(args.op, ops.get(name, set()))) for name, launched, args in rows
     ]
+
+
+def _usual(op: str, others: Collection[str]) -> str:
+    """The operation of a kernel whose launch was not recorded, from that of the others of its name."""
+    if op not in {*SENDS_AND_RECEIVES, UNNAMED} or not others:
+        return op
+    if len(others) == 1:
+        return next(iter(others))
+    return COLLECTIVE if op == UNNAMED and not {*SENDS_AND_RECEIVES, UNNAMED} & {*others} else op
 
 
 def _halves(args: CommArgs, posted: Sequence[CommArgs]) -> Sequence[CommArgs]:
@@ -186,17 +193,9 @@ def _halves(args: CommArgs, posted: Sequence[CommArgs]) -> Sequence[CommArgs]:
     return (args,) if alone and not (same and len(posted) > 1) else posted
 
 
-def _op_of_name(name: str) -> str:
-    if name.startswith(_PEER_COPY):
-        return PEER_COPY
-    match = re.match(_HOST_CALL, name) or re.match(_KERNEL, name)
-    word = next((g for g in match.groups() if g), "") if match else ""
-    return "" if word.lower() in {"", "generic", "coalesced", "kernel"} else normal_op(word)
-
-
 def _host_calls(trace: RankTrace, units: Units) -> tuple[Ints, Ints]:
     """For each unit the name and the arguments of the innermost host call around its launch, or -1."""
-    is_call = matching(trace.names, _HOST_CALL)
+    is_call = matching(trace.names, HOST_CALL)
     ops, notes = trace.ops.take(is_call[trace.ops.name]), trace.annotations.take(is_call[trace.annotations.name])
     start, end, thread, name = (
         np.concatenate([getattr(r, f) for r in (ops, notes)]) for f in ("start", "end", "thread", "name")

@@ -63,6 +63,7 @@ class Dialect:
         split: B is the input gradient wherever W is named.
         sign: a text that must be there too for the others to mean this.
         pieces: what the texts are pieces of.
+        shared: whether runs without a pipeline write these texts, too.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Dialect:
     split: bool = False
     sign: str = ""
     pieces: Pieces | None = None
+    shared: bool = False
 
 
 _F, _B, _W = ((int(kind), -1) for kind in (Kind.F, Kind.B, Kind.W))
@@ -137,7 +139,11 @@ DIALECTS: tuple[Dialect, ...] = (
     ),
     # deepspeedai/DeepSpeed, deepspeed/utils/nvtx.py; runtime/pipe/engine.py calls the decorated backward on the
     # last stage only.
-    Dialect("deepspeed", (Word(r"DeepSpeedEngine\.forward", (_F,)), Word(r"DeepSpeedEngine\.backward", (_B,)))),
+    Dialect(
+        "deepspeed",
+        (Word(r"DeepSpeedEngine\.forward", (_F,)), Word(r"DeepSpeedEngine\.backward", (_B,))),
+        shared=True,
+    ),
     # Ascend/msprof-analyze, docs of pp_chart: ranges that users are asked to add. The micro-batch that some of them
     # carry restarts with each model chunk, which they do not name, so that it is not read.
     Dialect(
@@ -149,6 +155,7 @@ DIALECTS: tuple[Dialect, ...] = (
             Word(_mstx(r"WeightGradStore[._]pop"), (_W,)),
         ),
         both=True,
+        shared=True,
     ),
     # NVIDIA/Megatron-LM, megatron/core/models/common/model_chunk_schedule_plan.py: a layer of one micro-batch with one
     # of another; megatron/core/pipeline_parallel/utils.py (ScheduleNode) names the parts of both inside it.
@@ -159,6 +166,7 @@ DIALECTS: tuple[Dialect, ...] = (
             r"layer_(?P<forward>\d{1,6})f(?:-layer_(?P<backward>\d{1,6})b)?|layer_(?P<backward_alone>\d{1,6})b",
             r"pre_process forward|(?:mtp_)?post_process (?:backward|wgrad)",
         ),
+        shared=True,
     ),
     # deepseek-ai/profile-data, train.json: parts of one forward and of one backward, hand made.
     Dialect(

@@ -7,7 +7,7 @@ which launches belong to the action.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,15 @@ from bubblescope.model.trace import Annotations, Finding, RankTrace
 from bubblescope.reconstruct.dialects import DIALECTS, MESSAGE_DIALECTS, RECOMPUTED, Dialect, Ids, of_rule, read
 from bubblescope.reconstruct.pieces import passes
 
-__all__ = ["Labels", "action_labels", "dialect_of", "labels_of", "message_labels", "unmatched"]
+__all__ = [
+    "Labels",
+    "action_labels",
+    "dialect_of",
+    "labels_of",
+    "message_labels",
+    "pipeline_stages",
+    "unmatched",
+]
 
 _BACKWARD = (Kind.B, Kind.I)
 
@@ -57,6 +65,16 @@ def dialect_of(trace: RankTrace) -> str | None:
     return next((dialect.name for dialect in DIALECTS if len(_spoken(trace, dialect))), None)
 
 
+def pipeline_stages(trace: RankTrace) -> tuple[int, ...]:
+    """The stages that labels name which only pipelines have, -1 where they name none; empty without such labels."""
+    texts = [trace.names[i] for i in np.unique(trace.annotations.name)]
+    for dialect in (*DIALECTS, *MESSAGE_DIALECTS):
+        named = [] if dialect.shared else [ids for text in texts for ids in read(text, dialect.words)]
+        if named and _makes_sense(dialect, {ids.kind for ids in named}, texts):
+            return tuple(sorted({ids.stage for ids in named}))
+    return ()
+
+
 def unmatched(trace: RankTrace, rules: Sequence[LabelRule]) -> tuple[Finding, ...]:
     """A warning for every rule of the user that no range of the trace answers to."""
     names = [trace.names[i] for i in np.unique(trace.annotations.name)]
@@ -90,15 +108,20 @@ def _spoken(trace: RankTrace, dialect: Dialect) -> Labels:
     """The labels of a trace in one dialect; none where they do not make sense as such."""
     found = labels_of(trace, trace.annotations, lambda text: read(text, dialect.words))
     named = set(found.kind.tolist())
-    if dialect.both and not (Kind.F in named and named & {*_BACKWARD}):
-        return Labels.empty()
-    if dialect.sign and not any(re.fullmatch(dialect.sign, trace.names[i]) for i in np.unique(trace.annotations.name)):
+    if not _makes_sense(dialect, named, (trace.names[i] for i in np.unique(trace.annotations.name))):
         return Labels.empty()
     if dialect.pieces is not None:
         return _in_passes(found, trace, dialect)
     if dialect.split and Kind.W in named:
         found = found.replace(kind=np.where(found.kind == Kind.B, Kind.I, found.kind))
     return _outermost(_plain_ids(_recomputed(found)))
+
+
+def _makes_sense(dialect: Dialect, kinds: Collection[int], texts: Iterable[str]) -> bool:
+    """Whether labels of these kinds, among these texts, mean what they do in the dialect."""
+    if dialect.both and not (Kind.F in kinds and {*kinds} & {*_BACKWARD}):
+        return False
+    return not dialect.sign or any(re.fullmatch(dialect.sign, text) for text in texts)
 
 
 def _in_passes(found: Labels, trace: RankTrace, dialect: Dialect) -> Labels:

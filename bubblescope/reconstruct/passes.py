@@ -95,6 +95,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         copies=Spans.of(copies.start, copies.end),
         reconstruction=how if len(done) else None,
+        pipelined=() if len(sent.row) else labels.pipeline_stages(trace),
         kernels=known[0],
         launched=known[1],
         doubts=trace.doubts,

@@ -56,6 +56,7 @@ def reconstruct_slices(slices: RankSlices, rank: int) -> RankTimeline:
         optimizer=Spans.of(slices.optimizer.start, slices.optimizer.end),
         reconstruction="table" if len(actions) else None,
         restarts=slices.restarts,
+        pipelined=(NONE,) if slices.pipelined else (),
         findings=(*slices.findings, *unmarked, *counted),
     )
 

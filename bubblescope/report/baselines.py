@@ -97,7 +97,7 @@ def _layout(run: Fingerprint) -> str:
     shown = " x ".join(f"{degree} {name}" for degree, name, always in degrees if degree and (always or degree > 1))
     chunks = f", {run.virtual} stages a rank" if run.virtual > 1 else ""
     count = "" if run.microbatches is None else f", {words.counted(run.microbatches, 'micro-batch')}"
-    return f"{words.counted(run.world_size, 'rank')}: {shown} parallel{chunks}{count}"
+    return f"{run.ranks}: {shown} parallel{chunks}{count}"
 
 
 def _whole(baseline: Baseline) -> Table:

@@ -72,7 +72,8 @@ BUBBLE = (
         summary="the most that the bubble can be, where something was not recorded",
         text=(
             "The other end of the interval: the unseen stages as light as is assumed, in a window as long as the "
-            "steps of the ranks that were seen allow."
+            "steps of the ranks that were seen allow. Where a rank of the first stage was seen, its window is known; "
+            "where no rank tells how long the step is, the window may be of any length, and upper is 100%."
         ),
         keys=("bubble.upper",),
         formula="1 - (sum of seen useful + u 0.9 min seen) / (p longest)",

@@ -58,7 +58,7 @@ def _run(name: str, run: Baseline) -> str:
 def _shape(mark: Fingerprint) -> str:
     """`1f1b, p = 4, t = 1, d = 1, m = 8, v = 1`; without a pipeline only how many ranks there are."""
     if mark.schedule == "none":
-        return f"no pipeline, {words.counted(mark.world_size, 'rank')}"
+        return f"no pipeline, {mark.ranks}"
     degrees = (("p", mark.pp), ("t", mark.tp), ("d", mark.dp), ("m", mark.microbatches), ("v", mark.virtual))
     return ", ".join([mark.schedule, *(f"{name} = {count}" for name, count in degrees if count is not None)])
 

@@ -62,7 +62,7 @@ def facts(report: Report) -> tuple[Fact, ...]:
 def _schedule(report: Report) -> str:
     schedule = report.schedule
     if schedule.name == "none":
-        return "none found"
+        return "none identified, which does not show that there is none" if report.undecided else "none found"
     next_best = schedule.runner_up
     if schedule.name == "unknown":
         parts = ["unknown"]
@@ -101,7 +101,8 @@ def _layout(report: Report) -> str:
     ]
     rare = (("context", layout.cp), ("expert", layout.ep))
     degrees += [f"{degree} {name}" for name, degree in rare if degree not in {None, 1}]
-    text = f"{words.counted(layout.world_size, 'rank')} = {' x '.join(degrees)} parallel"
+    ranks = "an unknown number of ranks" if layout.world_size is None else words.counted(layout.world_size, "rank")
+    text = f"{ranks} = {' x '.join(degrees)} parallel"
     if words.both_ways(report):
         text += ", 2 stages a rank, one for each way through the pipeline"
     elif layout.virtual > 1:
@@ -109,7 +110,7 @@ def _layout(report: Report) -> str:
     if report.schedule.microbatches is not None:
         text += f", {words.counted(report.schedule.microbatches, 'micro-batch')}"
     source = "the timelines" if report.schedule.reconstruction == "table" else layout.source
-    text += f" ({SOURCES.get(layout.source, 'from ' + source)})"
+    text += f" ({'nothing tells more' if report.undecided else SOURCES.get(layout.source, 'from ' + source)})"
     if layout.missing_ranks:
         text += f"; no trace of {words.ranks_named(layout.missing_ranks)}"
     return text

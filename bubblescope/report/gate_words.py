@@ -251,14 +251,13 @@ def compared(gate: Gate) -> str:
     if any(each.effect == "refused" for each in gate.differences) and not any(each.change for each in gate.checks):
         apart = words.enumerate_words([each.what for each in gate.differences if each.effect == "refused"])
         return f"nothing: this run is {shape(run)}, {gate.baseline} is {shape(then)}; they differ in {apart}"
-    ranks = "" if then.world_size == run.world_size else f" of {words.counted(then.world_size, 'rank')}"
+    ranks = "" if then.world_size == run.world_size else f" of {then.ranks}"
     return f"{this} with {gate.baseline} ({words.counted(then.steps, 'step')}{ranks})"
 
 
 def _ranks(run: Fingerprint) -> str:
     """`4 ranks`, `3 of 4 ranks` where not all were recorded."""
-    seen = "" if run.recorded == run.world_size else f"{run.recorded} of "
-    return f"{seen}{words.counted(run.world_size, 'rank')}"
+    return run.ranks if run.missing == 0 else f"{run.recorded} of {run.ranks}"
 
 
 def worst(found: Sequence[Worst]) -> str:

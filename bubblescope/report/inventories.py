@@ -8,7 +8,7 @@ from itertools import groupby
 
 from bubblescope.model.info import FileInfo, Info, JobInfo, LaneInfo, Need, RankInfo
 from bubblescope.model.trace import Finding
-from bubblescope.report import doubts
+from bubblescope.report import doubts, rank_findings
 from bubblescope.report import wording as words
 from bubblescope.report.facts import RECONSTRUCTION
 from bubblescope.report.pages import Page
@@ -309,8 +309,7 @@ def _problems(found: Info) -> Iterator[str]:
 
 def _findings(found: Info) -> Iterator[Finding]:
     for file in found.files:
-        for rank in file.ranks:
-            yield from rank.findings
+        yield from rank_findings.of_file(file)
     yield from found.job.findings
 
 

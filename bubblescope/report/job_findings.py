@@ -26,8 +26,11 @@ OF_JOBS = (
         name="layout-assumed",
         severity="warning",
         summary="nothing tells which ranks form a pipeline",
-        meaning="nothing tells which ranks form a pipeline; all ranks are taken as one, in their order",
-        effect="degraded: stages may be in the wrong order, or replicas taken as stages.",
+        meaning=(
+            "nothing tells which ranks form a pipeline; all ranks are taken as one, in their order. Or nothing tells "
+            "how many ranks the pipeline has: the bubble is an interval"
+        ),
+        effect="degraded: stages may be in the wrong order, replicas taken as stages, or ranks be missing unnoticed.",
         remedy="State --pp, --tp and --dp, or record with peers of messages and descriptions of groups.",
         see=(
             "replicas-assumed",
@@ -112,11 +115,14 @@ OF_JOBS = (
         severity="warning",
         summary="no forward or backward could be told on a rank",
         meaning=(
-            "no forward or backward could be told on a rank; or send/receive kernels of no known purpose, or copies "
-            "between GPUs of one process, stand alone"
+            "no forward or backward could be told on a rank; or no pipeline could be identified, and something points "
+            "to one: the message says what"
         ),
         effect="degraded: that rank counts as not recorded, or what may be a pipeline is taken for none.",
-        remedy="Label the actions, as the message says; a trace that is cut off must be recorded again.",
+        remedy=(
+            "Label the actions, as the message says; a trace that is cut off must be recorded again. State --pp 1 "
+            "where there is no pipeline."
+        ),
         see=(
             "told-by-kernels",
             "backward-unlabelled",

@@ -7,6 +7,8 @@ from bubblescope.report import wording as words
 
 __all__ = ["verdict"]
 
+_UNDECIDED = "No pipeline could be identified, but the recording may hold one (see the warnings)"
+
 # Below half of the last digit shown a difference is none.
 _NOTHING = 0.0005
 
@@ -117,10 +119,10 @@ def _interval(report: Report, lower: float, upper: float) -> str:
     unseen = ""
     if report.layout.missing_ranks:
         unseen = ", if unseen stages work 0.9 times the lightest to 1.1 times the heaviest seen one"
-    return (
-        f"The bubble lies between {words.percent(lower)} and {words.percent(upper)} of the pipeline's time{unseen}: "
-        f"{_why_unknown(report)}.{theory}"
-    )
+    between = f"lies between {words.percent(lower)} and {words.percent(upper)}"
+    if upper >= 1:  # open: no recorded rank tells how long the step is
+        between = f"is {words.percent(lower)} or more"
+    return f"The bubble {between} of the pipeline's time{unseen}: {_why_unknown(report)}.{theory}"
 
 
 def _why_unknown(report: Report) -> str:
@@ -139,17 +141,12 @@ def _no_pipeline(report: Report) -> str:
     ranks = report.ranks
     window = sum(rank.window_ns for rank in ranks)
     if not window:
-        return "No pipeline here, and no rank whose time could be told."
+        return f"{_UNDECIDED if report.undecided else 'No pipeline here'}, and no rank whose time could be told."
     parts = [f"{words.percent(ns / window)} {name}" for name, ns in _spent(ranks) if ns / window >= _NOTHING]
     step = words.duration(window / len(ranks))
     over = "" if len(ranks) == 1 else f", mean over {len(ranks)} ranks,"
-    opening = "No pipeline could be told" if _ambiguous(report) else "No pipeline here"
-    return f"{opening}: a step of {step}{over} is {words.enumerate_words(parts)}."
-
-
-def _ambiguous(report: Report) -> bool:
-    """Whether something in the traces may be a pipeline after all."""
-    return any(finding.code == "unlabelled" for finding in report.quality.findings)
+    spent = f"step of {step}{over} is {words.enumerate_words(parts)}"
+    return f"{_UNDECIDED}. A {spent}." if report.undecided else f"No pipeline here: a {spent}."
 
 
 def _spent(ranks: tuple[Rank, ...]) -> list[tuple[str, int]]:

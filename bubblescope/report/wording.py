@@ -100,10 +100,13 @@ def action(name: str | None) -> str:
 def schedule_shape(report: Report) -> str:
     """`4 stages and 8 micro-batches`, what the theory's formula takes in."""
     layout, count = report.layout, report.schedule.microbatches
-    parts = [counted(layout.pp, "stage")]
-    if both_ways(report):
-        parts[0] += " in two copies"
-    elif layout.virtual > 1:
+    if layout.pp is None:
+        parts = ["an unknown number of stages"]
+    elif both_ways(report):
+        parts = [f"{counted(layout.pp, 'stage')} in two copies"]
+    elif layout.virtual == 1:
+        parts = [counted(layout.pp, "stage")]
+    else:
         parts = [f"{counted(layout.pp * layout.virtual, 'stage')} on {layout.pp} pipeline ranks"]
     if count is not None:
         parts.append(counted(count, "micro-batch"))

@@ -15,11 +15,19 @@ SMALL = {"forward_ns": 100_000, "backward_ns": 200_000, "optimizer_ns": 30_000, 
 
 
 def test_the_bounds_are_as_defined():
-    """Rank 0 works 60 in a span of 90 and a step of 100; the other is between 54 and 66."""
-    bubble = report(hidden(one_f_one_b(), 1)).bubble
+    """Rank 1 works 60 in a span of 60 and a step of 100; the other is between 54 and 60."""
+    bubble = report(hidden(one_f_one_b(), 0)).bubble
     assert bubble.measured is None
-    assert bubble.lower == pytest.approx(1 - (60 + 66) / 2 / 90)
+    assert bubble.lower == 0
     assert bubble.upper == pytest.approx(1 - (60 + 54) / 2 / 100)
+    assert bubble.lower < 1 / 3 < bubble.upper
+
+
+def test_a_rank_that_sees_both_ends_of_the_window_bounds_it():
+    """Rank 0 works 60 in the window of 90, of a step of 100; the other is between 54 and 66."""
+    bubble = report(hidden(one_f_one_b(), 1)).bubble
+    assert bubble.lower == pytest.approx(1 - (60 + 66) / 2 / 90)
+    assert bubble.upper == pytest.approx(1 - (60 + 54) / 2 / 90)
     assert bubble.lower < 1 / 3 < bubble.upper
 
 
@@ -28,14 +36,14 @@ def test_an_unseen_stage_cannot_work_longer_than_the_span():
     ranks = [rank(r, [(f"{r}F0", 0, w), (f"{r}B0", 40 - w, 40)], steps=[(0, 0, 80)]) for r, w in enumerate((20, 5))]
     bubble = report(job(*ranks, pipelines=[[[0], [1], [2]]])).bubble
     assert bubble.lower == pytest.approx(1 - (40 + 10 + 40) / 3 / 40)
-    assert bubble.upper == pytest.approx(1 - (40 + 10 + 9) / 3 / 80)
+    assert bubble.upper == pytest.approx(1 - (40 + 10 + 9) / 3 / 40)
 
 
 def test_a_lower_bound_is_never_below_nothing():
     """Both the seen and the unseen stage may have worked all the time."""
     one = rank(0, [("0F0", 0, 20), ("0B0", 20, 40)], steps=[(0, 0, 80)])
     bubble = report(job(one, pipelines=[[[0], [1]]])).bubble
-    assert (bubble.lower, bubble.upper) == (0, pytest.approx(1 - (40 + 36) / 2 / 80))
+    assert (bubble.lower, bubble.upper) == (0, pytest.approx(1 - (40 + 36) / 2 / 40))
 
 
 def test_a_step_with_an_unseen_stage_has_no_bubble_of_its_own():

@@ -13,7 +13,7 @@ from bubblescope.model.options import Options
 from bubblescope.model.timeline import Steps
 from bubblescope.reconstruct.passes import reconstruct
 from tests.analysis.jobs import RANK_0, RANK_1, call, job, one_f_one_b, rank, report, steps
-from tests.building import forward, kernel, op, trace
+from tests.building import forward, kernel, note, op, run, trace
 
 
 def resolved(*timelines, **options):
@@ -129,9 +129,30 @@ def test_messages_without_any_action_are_an_unknown_schedule():
 def test_kernels_of_a_pipeline_without_host_are_an_answer():
     """Sends and computation on the GPU, and no launch of them."""
     found = recorded(kernel("gemm", 0, 10), kernel("ncclDevKernel_SendRecv(x)", 10, 20), kernel("gemm", 22, 30))
-    assert nothing_piped(found)
+    assert (found.schedule.name, found.schedule.confidence, found.layout.pp) == ("none", 0.0, None)
+    assert found.bubble.measured is None
     assert (found.ranks[0].compute_ns, found.ranks[0].other_ns, found.ranks[0].host_ns) == (18, 10, 2)
     assert [f.code for f in found.quality.findings] == ["unlabelled"]
+
+
+def test_labels_of_a_pipeline_are_no_proof_of_none():
+    """Those of DualPipe name parts of forwards and backwards on one rank, and its messages were not recorded."""
+    found = recorded(
+        *(note("1F1B", 0, 9), note("attn(F)", 1, 3), note("mlp(B)", 4, 8)),
+        *(run("gemm", 2, 10, 20), run("gemm", 5, 20, 40)),
+    )
+    assert (found.schedule.name, found.quality.verdict) == ("none", "degraded")
+    assert [f.code for f in found.quality.findings] == ["unlabelled"]
+    assert "labels on rank 0 are those of a pipeline's forwards and backwards" in found.quality.findings[0].message
+
+
+def test_labels_of_a_training_loop_are_no_sign_of_a_pipeline():
+    """Anybody calls a forward a forward."""
+    found = recorded(
+        *(note("DeepSpeedEngine.forward", 1, 3), note("DeepSpeedEngine.backward", 4, 8)),
+        *(run("gemm", 2, 10, 20), run("gemm", 5, 20, 40)),
+    )
+    assert (found.schedule.name, found.quality.verdict) == ("none", "ok")
 
 
 def test_a_rank_beside_the_pipeline_keeps_its_step():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bubblescope.model.trace import CommArgs
-from bubblescope.reconstruct.calls import Talk, describe, normal_op, size_of
+from bubblescope.reconstruct.calls import Talk, describe, size_of
+from bubblescope.reconstruct.operations import normal_op
 from bubblescope.reconstruct.units import Units, gather
 from tests.building import kernel, note, op, run, trace
 
@@ -123,7 +124,7 @@ def test_coalesced_calls_leave_it_to_the_kernel():
         ("void ncclDevKernel_AllReduce<4>(x)", "all_reduce"),
         (GENERIC, "unknown"),
         ("ncclDevKernel_Generic(x)", "unknown"),
-        ("void dpsk::ep::internode::dispatch<false>(int4*)", "unknown"),
+        ("void dpsk::ep::internode::dispatch<false>(int4*)", "all_to_all"),
         ("nvshmemi_transfer", "unknown"),
     ],
 )
@@ -179,3 +180,65 @@ def test_bytes(dtype, elements, size):
 def test_no_calls_no_bytes():
     """Nothing has no size."""
     assert Talk(Units.empty(), (), np.empty(0, np.int64), np.empty(0, np.int64)).bytes.tolist() == []
+
+
+PARAMS = "record_param_comms"
+
+
+def params(word, start, end, **more):
+    """The operator that records the arguments of a call."""
+    return op(PARAMS, start, end, comm=CommArgs(op=word, **more))
+
+
+@pytest.mark.parametrize("kernel_name", [GENERIC, SENDRECV])
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        (params("alltoall_base", 0, 2), "all_to_all"),
+        (op("c10d::alltoall_base_", 0, 2), "all_to_all"),
+        (note("nccl:all_to_all", 0, 2), "all_to_all"),
+        ([op("c10d::alltoall_base_", 0, 4), params("alltoall_base", 1, 3)], "all_to_all"),
+        ([params("alltoall_base", 0, 1), params("wait", 2, 3)], "all_to_all"),
+    ],
+)
+def test_the_call_before_the_launch_tells_a_kernel_that_says_nothing(kernel_name, asked, name):
+    """One that may be anything, or whose name is that of what it is made of."""
+    assert ops_of(asked, run(kernel_name, 5, 20, 30)) == [name]
+
+
+def test_the_call_before_a_launch_tells_its_group():
+    """Its arguments stand for the kernel's, which has none."""
+    (call,) = calls_of(params("allreduce", 0, 2, description="tp", ranks=(0, 1)), run(GENERIC, 5, 20, 30))
+    assert (call.op, call.description, call.ranks) == ("all_reduce", "tp", (0, 1))
+
+
+def test_a_call_speaks_for_one_launch_alone():
+    """The next kernel is nobody's, and what another thread asked for is no business of this one."""
+    elsewhere = op(PARAMS, 6, 7, thread="other", comm=CommArgs(op="broadcast"))
+    rows = [params("allreduce", 0, 2), run(GENERIC, 5, 20, 30), elsewhere, run(GENERIC, 8, 30, 40)]
+    assert ops_of(rows) == ["all_reduce", "unknown"]
+
+
+def test_a_kernels_own_name_outdoes_a_call_that_says_otherwise():
+    """It belongs to a launch that was not recorded."""
+    rows = [params("allreduce", 0, 2), run("ncclDevKernel_Broadcast_RING_LL(x)", 5, 20, 30)]
+    assert ops_of(rows) == ["broadcast"]
+
+
+@pytest.mark.parametrize(
+    ("others", "name"),
+    [
+        (["allreduce"], "all_reduce"),
+        (["allreduce", "broadcast"], "collective"),
+        (["allreduce", "send"], "unknown"),
+        (["allreduce", ""], "unknown"),
+        ([], "unknown"),
+    ],
+)
+def test_a_kernel_without_a_launch_is_as_the_others_of_its_name(others, name):
+    """If none of them sends, neither does it; one of unknown operation speaks for nothing."""
+    later = [
+        [*([params(word, 10 * i, 10 * i + 2)] if word else []), run(GENERIC, 10 * i + 5, 100 + 10 * i, 105 + 10 * i)]
+        for i, word in enumerate(others, start=1)
+    ]
+    assert ops_of(kernel(GENERIC, 0, 4), later)[0] == name

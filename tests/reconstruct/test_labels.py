@@ -7,7 +7,7 @@ import pytest
 from bubblescope.model.actions import Kind
 from bubblescope.model.options import LabelRule, Options
 from bubblescope.model.timeline import Messages
-from bubblescope.reconstruct.labels import action_labels, message_labels
+from bubblescope.reconstruct.labels import action_labels, message_labels, pipeline_stages
 from bubblescope.reconstruct.passes import reconstruct
 from tests.building import actions_of, note, op, run, steps_of, trace, work_of
 
@@ -277,3 +277,27 @@ def test_marks_in_the_middle_of_the_pipeline_are_not_believed():
     found = reconstruct(trace(*rows, *marks), Options(), 0)
     assert found.steps.number.tolist() == [7, 8]
     assert found.actions.step.tolist() == [0] * 4 + [1] * 4
+
+
+@pytest.mark.parametrize(
+    ("names", "stages"),
+    [
+        (["PP:0F0", "PP:0B0"], (0,)),
+        (["PP:0F0", "PP:3F0"], (0, 3)),
+        (["PP:2RECV_F0"], (2,)),
+        (["Forward 0", "Backward 0"], (-1,)),
+        (["attn(F)", "mlp(B)"], (-1,)),
+        (["F0", "B0"], (-1,)),
+        (["chunk0-part2"], (2,)),
+        (["p2p_communication.send_forward"], (-1,)),
+        (["F0"], ()),
+        (["Forward", "Backward"], ()),
+        (["forward_step", "backward_step"], ()),
+        (["DeepSpeedEngine.forward", "DeepSpeedEngine.backward"], ()),
+        (["mlp forward", "mlp backward", "layer_0f-layer_3b"], ()),
+        ([], ()),
+    ],
+)
+def test_labels_that_only_pipelines_have(names, stages):
+    """With the stages that they name; those of any training loop are none."""
+    assert pipeline_stages(trace([note(name, i, i + 1) for i, name in enumerate(names)])) == stages

@@ -70,6 +70,21 @@ def test_names_of_operators_tell_the_direction():
     assert halves(rows) == [(20, "send -1"), (20, "recv -1")]
 
 
+def test_a_kernel_of_any_operation_holds_what_was_posted():
+    """Its name tells nothing; the sends and receives before its launch do."""
+    generic = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
+    rows = [
+        post("send", 2, 0),
+        post("recv", 0, 3),
+        run(generic, 6, 20, 30),
+        post("recv", 2, 8),
+        run(generic, 11, 40, 50),
+    ]
+    assert halves(rows) == [(20, "send 2"), (20, "recv 0"), (40, "recv 2")]
+    assert halves(op("c10d::send", 0, 2), run(generic, 6, 20, 30)) == [(20, "send -1")]
+    assert halves(note("nccl:recv 0<-1", 0, 2), run(generic, 6, 20, 30), rank=0) == [(20, "recv 1")]
+
+
 def test_an_all_to_all_is_not_torn_apart():
     """Sends that were posted for something else do not turn a collective into messages."""
     rows = [post("send", 1, 0), note("nccl:all_to_all", 4, 8), run(SENDRECV, 5, 20, 30)]

@@ -138,6 +138,35 @@ def test_what_speaks_against_nothing_is_told_apart():
     assert (page.warnings, page.remarks) == ((), ("repaired: a: mended",))
 
 
+LOST = "{} of {} kernels have no launch"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "lost", "said"),
+    [
+        ((0, 1), (4, 4), "4 of 9 kernels have no launch (on ranks 0-1)"),
+        ((0, 1), (4, 5), "4 of 9 kernels have no launch (on ranks 0-1; the numbers are those of the first)"),
+        ((None, None), (4, 4), "4 of 9 kernels have no launch (on 2 of 2 ranks)"),
+        ((0,), (4,), "4 of 9 kernels have no launch"),
+    ],
+)
+def test_what_is_alike_on_ranks_of_a_file_is_said_once(numbers, lost, said):
+    """With the ranks, and whether all numbers are the same."""
+    ranks = [
+        rank(number, findings=(Finding("no-launch", "info", LOST.format(count, 9), "a"),))
+        for number, count in zip(numbers, lost, strict=True)
+    ]
+    page = inventories.page(info(file("a", *ranks), of=job()))
+    assert page.remarks == (f"no-launch: a: {said}",)
+
+
+def test_what_differs_between_ranks_of_a_file_is_counted():
+    """Two messages of one code are two findings."""
+    ranks = [rank(n, findings=(Finding("no-launch", "info", f"on stream {word}", "a"),)) for n, word in enumerate("xy")]
+    page = inventories.page(info(file("a", *ranks), of=job()))
+    assert page.remarks == ("no-launch: a: on stream x (and 1 more like it)",)
+
+
 def test_what_to_do_is_said_once():
     """The others of that kind name the first."""
     shown = table(infos.nothing(), "No traces")

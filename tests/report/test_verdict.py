@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from bubblescope.model.trace import Finding
+from bubblescope.report.facts import facts
 from bubblescope.report.verdict import verdict
 from tests.report.conftest import straggler
 
@@ -57,6 +59,26 @@ def test_no_time_is_an_answer(samples, kept):
     report = samples["no-pipeline"]
     idle = tuple(replace(rank, window_ns=0) for rank in report.ranks[:kept])
     assert verdict(replace(report, ranks=idle)) == "No pipeline here, and no rank whose time could be told."
+
+
+def test_a_pipeline_that_was_not_identified_is_no_answer(samples):
+    """Where something points to one, the sentence does not say that there is none; nor do the facts."""
+    report = samples["no-pipeline"]
+    doubt = Finding("unlabelled", "warning", "kernels that nothing names")
+    report = replace(report, quality=replace(report.quality, findings=(doubt,)))
+    assert verdict(report).startswith(
+        "No pipeline could be identified, but the recording may hold one (see the warnings). A step of 412.0 ms"
+    )
+    assert dict(facts(report))["Schedule"] == "none identified, which does not show that there is none"
+    assert "no sends" not in dict(facts(report))["Layout"]
+    assert "may hold one (see the warnings), and no rank" in verdict(replace(report, ranks=()))
+
+
+def test_an_open_interval_has_one_end(samples):
+    """Nothing tells how long the window can be."""
+    report = samples["missing-ranks"]
+    sentence = verdict(replace(report, bubble=replace(report.bubble, lower=0.2, upper=1.0)))
+    assert sentence.startswith("The bubble is 20.0% or more of the pipeline's time")
 
 
 def test_no_pipeline_is_an_answer(samples):

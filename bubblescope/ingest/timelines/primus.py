@@ -1,5 +1,7 @@
 """AMD Primus' dumps of a pipeline: one JSON a rank, by step lists of starts and ends, in ms from the step's own start.
 
+`primus_settings` reads what is told beside them.
+
 `{"1": {"total": 7557.0, "memory": 84.3, "fwd_start": [...], "fwd_end": [...], "bwd_start": [...], "bwd_end": [...]}}`
 """
 
@@ -18,6 +20,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest.document import LONGEST_KEPT, BrokenError, broken, enter, members, value
 from bubblescope.ingest.metadata import named
 from bubblescope.ingest.stream import Buffer, Progress, Stream
+from bubblescope.ingest.timelines import primus_settings
 from bubblescope.ingest.times import INVALID, from_numbers
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Times
@@ -63,15 +66,19 @@ def read(path: Path, *, progress: Progress | None = None) -> Iterator[RankSlices
     identity, findings = named(path, Identity())
     if identity.rank is not None:  # one file for each position of one pipeline
         identity = replace(identity, coordinates=(Coordinate("pp", identity.rank, 0),))
+    settings, odd = primus_settings.beside(path)
+    forwards = {int((each.kind == Kind.F).sum()) for each in actions}
+    identity, conflicts = primus_settings.applied(settings, identity, forwards, path)
     done = ActionSlices.concat(actions)
     yield RankSlices(
         source=Source(str(path), "timeline", stream.bytes, len(done)),
         identity=identity,
         absolute=False,
         restarts=True,
+        pipelined=True,
         actions=done,
         extents=Slices.concat(extents),
-        findings=(*damage, *findings),
+        findings=(*damage, *findings, *odd, *conflicts),
     )
 
 

@@ -10,7 +10,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest.registry import read
 from bubblescope.ingest.sniff import sniff
 from bubblescope.model.actions import Kind
-from bubblescope.model.trace import Coordinate
+from bubblescope.model.trace import Coordinate, ProcessGroup
 
 STEP = {
     "total": 9.5,
@@ -78,3 +78,63 @@ def test_a_cut_off_dump_gives_its_whole_steps(save):
 def test_other_documents_are_no_dumps(save, document):
     """A step's number comes first, and the lists are in it."""
     assert sniff(save(document)).kind == "foreign"
+
+
+SETTINGS = {"world_size": 8, "pp_size": 4, "vp_size": 2, "num_mbs": 1, "train_iters": 20}
+
+
+def dump(folder, settings, name="pp_rank_1.json"):
+    """A dump of two forwards a step beside settings."""
+    (folder / name).write_text(json.dumps({"1": STEP}))
+    (folder / "config.json").write_text(settings if isinstance(settings, str) else json.dumps(settings))
+    (only,) = read(folder / name)
+    return only
+
+
+def test_settings_beside_a_dump_tell_its_pipeline(tmp_path):
+    """How many ranks it has and how many chunks each holds."""
+    only = dump(tmp_path, SETTINGS)
+    assert (only.identity.world_size, only.identity.virtual) == (4, 2)
+    assert only.identity.groups == (ProcessGroup("pp", "pp", (0, 1, 2, 3)),)
+    assert only.findings == ()
+
+
+def test_settings_tell_no_position(tmp_path):
+    """Where the name of a dump does not, either."""
+    only = dump(tmp_path, SETTINGS, name="dump.json")
+    assert (only.identity.rank, only.identity.world_size, only.identity.groups) == (None, 4, ())
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "words"),
+    [
+        ("{", "implausible-metadata", "config.json cannot be read"),
+        ("[" * 100_000, "implausible-metadata", "config.json cannot be read"),
+        ({"pp_size": "4"}, "implausible-metadata", "config.json cannot be read"),
+        ({"pp_size": 4, "padding": "x" * 100_000}, "implausible-metadata", "config.json cannot be read"),
+        ({"pp_size": 0}, "implausible-metadata", "config.json tells sizes that cannot be"),
+        ({"pp_size": 10**15}, "implausible-metadata", "config.json tells sizes that cannot be"),
+        ({"pp_size": 4, "num_mbs": -1}, "implausible-metadata", "config.json tells sizes that cannot be"),
+        ({"pp_size": 1}, "metadata-conflict", "says a pipeline of 1 ranks, and this is rank 1; it is not used"),
+        (SETTINGS | {"num_mbs": 8}, "metadata-conflict", "says 16 forwards a rank and step, and this one holds 2"),
+    ],
+)
+def test_settings_that_cannot_be_are_not_used(tmp_path, settings, code, words):
+    """They are those of another run, or no settings at all; the dump is read all the same."""
+    only = dump(tmp_path, settings)
+    (found,) = only.findings
+    assert (found.code, found.severity) == (code, "warning")
+    assert words in found.message
+    assert (only.identity.world_size, only.identity.virtual, only.identity.groups) == (None, None, ())
+    assert len(only.actions) == 3
+
+
+def test_other_settings_are_none(tmp_path):
+    """Any file may be called so."""
+    only = dump(tmp_path, {"learning_rate": 0.1})
+    assert (only.identity.world_size, only.findings) == (None, ())
+
+
+def test_settings_are_passed_over_by_their_name(save):
+    """In a folder of dumps they are no trace, and no stranger."""
+    assert "settings of a Primus run" in sniff(save(SETTINGS, "config.json")).looks_like

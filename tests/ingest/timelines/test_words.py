@@ -7,7 +7,7 @@ import pytest
 from bubblescope.ingest.timelines.words import CALLS, Role, field_of, meaning, places, tells_actions
 from bubblescope.model.actions import Kind
 from bubblescope.model.timeline import Messages
-from bubblescope.reconstruct.calls import normal_op
+from bubblescope.reconstruct.operations import normal_op
 
 ACTIONS = {
     "forward": (Kind.F, -1, -1, -1),
