@@ -51,6 +51,14 @@ def test_calls_tell_what_kernels_do(tmp_path, shape, calls, labels):
     assert "unknown" not in {each.op for each in report.communication}
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_kernels_of_a_label_hold_what_the_stage_shares(tmp_path, shape):
+    """Between the kernels of nearly all actions nothing but the stage's own collectives can be, whatever their name."""
+    report, true = found(tmp_path, SHAPES[shape] | {"calls": "none", "labels": "pp", "t": 2, "kernels": 4})
+    assert report.bubble.measured == pytest.approx(true, abs=0.006)
+    assert {rank.in_stage_comm_ns > 0 for rank in report.ranks} == {True}
+
+
 @pytest.mark.parametrize("calls", ["params", "none"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_labels_with_stages_bring_the_bubble_without_any_message(tmp_path, shape, calls):

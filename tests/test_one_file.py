@@ -141,7 +141,7 @@ class TestOneProcess:
         assert report.bubble.measured is None
         assert report.quality.verdict == "degraded"
         (finding,) = [found for found in report.quality.findings if found.code == "unlabelled"]
-        assert "may be a pipeline after all" in finding.message
+        assert "copies from one GPU of a process to another may pass between stages" in finding.message
 
     @pytest.mark.parametrize("exported", [False, True])
     def test_host_events_are_shared_out(self, tmp_path, exported):

@@ -176,11 +176,20 @@ def _ambiguous(job: Job) -> Finding | None:
     found = signs(job)
     if not found:
         return None
+    more = "; give the files of all ranks" if len(job.timelines) == 1 or missing_ranks(job) else ""
     message = (
         f"no pipeline could be identified, but the recording may hold one: {'; '.join(found)}. "
-        f"{_remedy(job, min(job.timelines))}; give the files of all ranks; or state --pp 1 if there is none"
+        f"{_remedy_of_stages(job)}{more}; or state --pp 1 if there is none"
     )
     return Finding("unlabelled", "warning", message)
+
+
+def _remedy_of_stages(job: Job) -> str:
+    """What to add, so that the stages of the ranks are known: where all actions are, no more than these."""
+    if all(len(timeline.actions) for timeline in job.timelines.values()):
+        says = recorder(next(iter(job.timelines.values())).source).name_stages
+        return says[:1].upper() + says[1:]
+    return _remedy(job, min(job.timelines))
 
 
 def _unexplained(views: Mapping[int, RankView], uses: Sequence[StepUse]) -> Finding | None:

@@ -78,7 +78,7 @@ class ActionsInfo:
 class LaneInfo:
     """A stream of a GPU: what ran on it, by number, and for how long anything did.
 
-    `copies` are those between the host, or another device, and this one.
+    `copies` are those between the host and the device.
     """
 
     lane: int

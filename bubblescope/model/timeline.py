@@ -138,10 +138,8 @@ class Collectives(Timed):
 class RankTimeline:
     """One rank, reconstructed.
 
-    `optimizer` is the time of the optimizer's own work, `copies` that of copies between the host, or another device,
-    and the rank's own: they are no work.
-
-    `kernels` were recorded of it, of which `launched` have a launch.
+    `optimizer` is the time of the optimizer's own work, `copies` that of copies between host and device, which are no
+    work. `kernels` were recorded of it, of which `launched` have a launch.
 
     `named_stages` are those that labels name which nothing joins to kernels, so that `actions` may name none.
 

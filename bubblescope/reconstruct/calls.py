@@ -95,6 +95,12 @@ class Talk:
         return stages
 
     @property
+    def unnamed(self) -> Bools:
+        """Which rows are kernels that nothing names: collectives, or a pipeline's messages."""
+        is_unnamed = np.array([call.op == UNNAMED for call in self.calls], bool)
+        return is_unnamed[self.row]
+
+    @property
     def posted(self) -> Times:
         """Host moments at which the units were posted, sorted."""
         return np.sort(self.units.host[self.units.host != NO_HOST])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bubblescope.model.groups import PEER_COPY
+from bubblescope.model.kernel_names import PEER_COPIES
 
 __all__ = ["HOST_CALL", "SENDS_AND_RECEIVES", "named_by_call", "named_by_kernel", "normal_op"]
 
@@ -30,10 +31,9 @@ HOST_CALL = (
 )
 _KERNEL = r"(?i)(?:void )?(?:nccl|rccl)(?:Symk?)?(?:Dev)?(?:Kernel)?_?([a-z]+?)(?:Ring|Tree|CollNet|Kernel|_|\(|<|$)"
 
-# What does one thing under a name of its own: vLLM's all-reduce, DeepEP's dispatch and combine, and a copy from one GPU
-# of a process to another, as the PyTorch Profiler calls it.
+# What does one thing under a name of its own: vLLM's all-reduce, DeepEP's dispatch and combine, copies between GPUs.
 _OWN_NAMES = (
-    ("Memcpy PtoP", PEER_COPY),
+    (PEER_COPIES, PEER_COPY),
     (r"(?i)(?:void )?(?:\w+::)*cross_device_reduce", "all_reduce"),
     (r"(?i)(?:void )?.*(?:deep_ep|\bep::(?:inter|intra)node)", "all_to_all"),
 )

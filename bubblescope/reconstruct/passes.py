@@ -126,7 +126,11 @@ def _without_others(
     """
     ranges, how = told
     if how in {"labels", "frames"}:
-        sure, open_ = rings(talk.take(between), ranges, work)
+        unnamed = talk.unnamed & ~between
+        either = between | unnamed
+        sure, open_ = rings(talk.take(either), ranges, work)
+        _, talk = _set_aside(talk, unnamed, sure[unnamed[either]], "tp")
+        sure, open_ = sure[between[either]], open_[between[either]]
         _, talk = _set_aside(talk, between, sure, "cp")
         between, _ = _set_aside(talk, between, sure | open_, None)
     forwards = int(np.sum(ranges.kind == Kind.F))

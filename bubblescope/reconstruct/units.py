@@ -48,7 +48,7 @@ class Units(Columns):
 
 
 class Gathered(NamedTuple):
-    """A rank's units, each in host order; `copies` are those between the host, or another device, and its own."""
+    """A rank's units, each in host order; `copies` are those between the host and the device."""
 
     work: Units
     communication: Units
