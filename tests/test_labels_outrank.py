@@ -110,21 +110,27 @@ def test_labels_that_kernels_contradict_leave_the_bubble_open(tmp_path):
     assert not [f.message for f in report.quality.findings if "PP:<stage>" in f.message or "label the" in f.message]
 
 
-@pytest.mark.parametrize(("labels", "kernels"), [("pp", 1), ("pp", 4), ("torch", 4)])
+@pytest.mark.parametrize("kernels", [1, 4])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_stage_without_a_pipeline_stays_one(tmp_path, labels, kernels, named):
+def test_a_stage_without_a_pipeline_stays_one(tmp_path, kernels, named):
     """Labels of one stage and all-to-alls among its ranks are no pipeline, and no rank is missing."""
-    job = Job(**BARE, p=1, m=4, t=2, labels=labels, in_stage="all-to-all", kernels=kernels, named_calls=named)
+    job = Job(**BARE, p=1, m=4, t=2, in_stage="all-to-all", kernels=kernels, named_calls=named)
     report = report_of(job, tmp_path)
     assert (report.schedule.name, report.layout.pp, report.layout.missing_ranks) == ("none", 1, ())
 
 
+def test_a_stage_with_labels_that_only_pipelines_have(tmp_path):
+    """Where these name no stage there may be several: no pipeline is identified, and none is ruled out."""
+    report = report_of(Job(**BARE, p=1, m=4, t=2, labels="torch", in_stage="all-to-all"), tmp_path)
+    assert (report.schedule.name, report.layout.pp, report.quality.verdict) == ("none", None, "degraded")
+
+
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_rank_that_nobody_recorded_is_missing_still(tmp_path, announced):
-    """The deepest stage that was recorded sends on, whatever its messages are preceded by."""
+    """The deepest stage that was recorded sends on, whatever precedes its messages; to how many, nothing tells."""
     job = Job(**BARE, p=3, m=6, announced=announced, named_calls=False, missing=(2,))
     report = report_of(job, tmp_path)
-    assert (report.layout.pp, report.layout.missing_ranks, report.bubble.measured) == (3, (2,), None)
+    assert (report.layout.pp, report.layout.missing_ranks, report.bubble.measured) == (None, (2,), None)
 
 
 @pytest.mark.parametrize(

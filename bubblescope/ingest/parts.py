@@ -16,6 +16,7 @@ from bubblescope.ingest.launchers import UNTOLD, AmbiguousError, Calls, Gpus, la
 from bubblescope.ingest.namesakes import namesakes
 from bubblescope.ingest.owners import FEW, MOST, Owner, check_count, owners, too_many
 from bubblescope.ingest.shares import Hosted, shared_out
+from bubblescope.ingest.tables import whole
 from bubblescope.model.columns import Bools, Ints
 from bubblescope.model.trace import Annotations, Kernels, Ops
 
@@ -71,13 +72,47 @@ def parted(path: Path, hosted: Hosted, kernels: Kernels, collected: Collector) -
     return file.whole() if file.of_one() else file.by_device()
 
 
+_LARGEST_DEVICE = 1 << 12
+"""No host has as many; a number from here on is no device but damage."""
+
+Lane = tuple[str, str, str]
+"""The process that an event names, its device and its stream."""
+
+
+def _on_devices(lanes: Sequence[Lane]) -> list[Lane]:
+    """The lanes, those of a device that cannot be on the other one of their process, or on that of its number."""
+    known: dict[str, set[str]] = {}
+    for pid, device, _ in lanes:
+        if _is_device(device):
+            known.setdefault(pid, set()).add(device)
+    sole = {pid: next(iter(devices)) for pid, devices in known.items() if len(devices) == 1}
+    return [(pid, device if _is_device(device) else sole.get(pid, pid), stream) for pid, device, stream in lanes]
+
+
+def _is_device(text: str) -> bool:
+    """Whether a text may name a device: ids of processes stand for them where none is told, and are larger."""
+    return re.fullmatch(r"-?\d+", text) is None or whole(text, _LARGEST_DEVICE) is not None
+
+
+_UNASKED = 0.1
+"""Share of the kernels of the busiest rank below which those that no process of the file asked for are strays."""
+
+
+def _asked_for(found: Sequence[Owner], process: Ints, device: Ints) -> Sequence[Owner]:
+    """The ranks without stray kernels, where the processes of others are known."""
+    count = {owner: int(owner.ran(process, device).sum()) for owner in found}
+    if all(owner.process == UNTOLD for owner in found):
+        return found
+    return [o for o in found if o.process != UNTOLD or count[o] >= _UNASKED * max(count.values())]
+
+
 class _File:
     """All events of a file, and the processes and GPUs that they name."""
 
     def __init__(self, path: Path, hosted: Hosted, kernels: Kernels, collected: Collector) -> None:
         self.path, self.hosted, self.kernels = path, hosted, kernels
         self.texts, self.said = list(collected.names), collected.process_names
-        threads, lanes = list(collected.threads.texts), list(collected.lanes.texts)
+        threads, lanes = list(collected.threads.texts), _on_devices(list(collected.lanes.texts))
         self.pids = sorted({pid for pid, _ in threads}, key=lambda pid: natural((pid,)))
         number = {pid: at for at, pid in enumerate(self.pids)}
         self.process_of = np.array([number[pid] for pid, _ in threads], np.int64)  # by thread
@@ -107,7 +142,7 @@ class _File:
         place = np.array([number[device] for _, device in self.gpus], np.int64)[self.gpu]
         device = np.where(process == UNTOLD, len(devices) + self.gpu, place)  # what nobody asked for is by itself
         ran = self.kernels.kind == Kernels.KERNEL
-        found = owners(process[ran], device[ran])
+        found = _asked_for(owners(process[ran], device[ran]), process[ran], device[ran])
         check_count(self.path, [owner for owner in found if owner.process != UNTOLD], _SEPARATE)
         if len(found) > MOST:
             raise too_many(self.path, len(found), _SEPARATE)
