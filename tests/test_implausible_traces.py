@@ -102,7 +102,7 @@ def test_one_spoilt_event(emitted, job, place, fault):
     """Moves the bubble by no more than its own length, or costs its step; it is counted, once, in one finding."""
     before, after = spoilt(emitted, job, one(place, FAULTS[fault]))
     (found,) = findings(after, "implausible-times")
-    assert found.message.startswith("1 event ")
+    assert found.message.startswith("1 ")
     assert abs(after.bubble.measured - before.bubble.measured) < 0.01
     lost = sum(step.used for step in before.steps) - sum(step.used for step in after.steps)
     assert lost == 0 or findings(after, "incomplete-steps")
@@ -116,7 +116,7 @@ def test_a_kernel_out_of_turn(emitted, job, place, fault):
     """Is told by its launch and its stream; if its step is used, the verdict says so."""
     before, after = spoilt(emitted, job, one(place, OF_KERNELS[fault]))
     (found,) = findings(after, "implausible-times")
-    assert found.message.startswith("1 event ")
+    assert found.message.startswith("1 ")
     assert abs(after.bubble.measured - before.bubble.measured) < 0.01
     if [step.used for step in after.steps] == [step.used for step in before.steps]:
         assert (found.severity, after.quality.verdict) == ("warning", "degraded")

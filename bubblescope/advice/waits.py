@@ -10,6 +10,7 @@ from bubblescope.advice.uneven import NOTED, paused
 from bubblescope.advice.whole import IN_STAGE, MUCH, REDUCTION, spent
 from bubblescope.model import writing as words
 from bubblescope.model.changes import Changes, Trouble
+from bubblescope.model.groups import PEER_COPY
 from bubblescope.model.report import Proposal
 
 __all__ = ["exposed_dp", "exposed_tp", "host_bound", "p2p", "recompute", "slow_link"]
@@ -118,11 +119,16 @@ def slow_link(context: Context) -> Iterator[Proposal]:
     )
 
 
+def _copies(context: Context) -> bool:
+    """Whether stages hand over by copies, whose time nothing tells from that of hosts."""
+    return any((each.group, each.op) == ("pp", PEER_COPY) for each in context.report.communication)
+
+
 def host_bound(context: Context) -> Iterator[Proposal]:
     """Hosts that launch late, beside single pauses."""
     beside: frozenset[Trouble] = frozenset(["pauses"] if paused(context) else [])
     gain = context.without("host", beside) if context.points("host") >= NOTED else None
-    if gain is None:
+    if gain is None or _copies(context):
         return
     ranks = context.report.ranks
     idle = max(ranks, key=lambda rank: rank.host_ns / max(rank.window_ns, 1))

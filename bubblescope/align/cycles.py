@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from bubblescope.model.columns import Columns, Ints
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import Actions, Collectives, LayerWork, Messages, RankTimeline, Steps, Work
-from bubblescope.model.trace import Doubts
+from bubblescope.model.trace import Doubts, Finding
 
 __all__ = ["recorded_again"]
 
@@ -119,11 +120,23 @@ def _joined(recordings: Sequence[RankTimeline]) -> RankTimeline:
     for timeline in later:
         joined = _with(joined, timeline)
     ranks = {timeline.rank for timeline in recordings}
+    if later:
+        joined = dataclasses.replace(joined, findings=(*joined.findings, _noted(recordings)))
     if len(ranks) == 1:
         return joined
     return dataclasses.replace(
         joined, rank=-1, identity=dataclasses.replace(joined.identity, rank=None, rank_source=None)
     )
+
+
+def _noted(recordings: Sequence[RankTimeline]) -> Finding:
+    """That several recordings are one rank's, and of which files."""
+    paths = dict.fromkeys(timeline.source.path for timeline in recordings)
+    files = "" if len(paths) == 1 else f" (files {', '.join(Path(path).name for path in paths)})"
+    message = (
+        f"{len(recordings)} recordings of one process{files} are one rank; the time between them is part of no step"
+    )
+    return Finding("several-recordings", "info", message, recordings[0].source.path)
 
 
 def _with(one: RankTimeline, other: RankTimeline) -> RankTimeline:

@@ -10,14 +10,15 @@ from bubblescope.model.trace import Doubts, Finding, Severity
 
 __all__ = ["implausible"]
 
-_DONE = (
-    ("unplaced", "left out, without a usable time"),
-    ("misplaced", "left out, where nothing can have been"),
-    ("shortened", "counted without their length, which is negative or longer than can be"),
-    ("overran", "kernels that end after the next one of their stream began, cut there"),
-    ("ahead", "kernels that begin before their launches, kept: the clock of the GPU is off"),
-    ("overlapping", "kernels that overlap others of their stream, kept: they are many, so that it may be several"),
+_DONE: tuple[tuple[str, str, str], ...] = (
+    ("unplaced", "event", "left out: no usable time"),
+    ("misplaced", "event", "left out: nothing can have been there"),
+    ("shortened", "event", "kept without a length, which is negative or longer than can be"),
+    ("overran", "kernel", "cut where the next one of the stream had begun, or as long as others of the name"),
+    ("ahead", "kernel", "kept that began before the launch: the clock of the GPU is off"),
+    ("overlapping", "kernel", "kept that overlap others of the stream: they are many, so that it may be several"),
 )
+"""Counts of doubts, what they count, and what became of it."""
 
 
 def implausible(job: Job, used: AbstractSet[int]) -> list[Finding]:
@@ -29,7 +30,7 @@ def implausible(job: Job, used: AbstractSet[int]) -> list[Finding]:
     for path, ranks in inputs.items():
         doubts = [job.timelines[rank].doubts for rank in ranks]
         steps = used & {step for rank in ranks for step in job.timelines[rank].doubted}
-        counts = {name: _total(doubts, name) for name, _ in _DONE}
+        counts = {name: _total(doubts, name) for name, *_ in _DONE}
         if any(counts.values()):
             severity: Severity = "warning" if steps or counts["unplaced"] else "info"
             longest = max(each.overran_ns for each in doubts)
@@ -45,8 +46,9 @@ def _total(doubts: list[Doubts], name: str) -> int:
 
 
 def _said(counts: dict[str, int], longest: int, steps: list[int]) -> str:
-    by = {"overran": f", by up to {words.duration(longest)}"}
-    parts = "; ".join(f"{what} ({counts[name]}{by.get(name, '')})" for name, what in _DONE if counts[name])
-    where = f"; used steps that they concern: {', '.join(map(str, steps[:8]))}" if steps else ""
-    more = ", ..." if len(steps) > 8 else ""
-    return f"{words.counted(sum(counts.values()), 'event')} with times that cannot be: {parts}{where}{more}"
+    by = {"overran": f" (by up to {words.duration(longest)})"}
+    parts = [
+        f"{words.counted(counts[name], what)} {done}{by.get(name, '')}" for name, what, done in _DONE if counts[name]
+    ]
+    where = [f"used steps that may be concerned: {words.rank_list(steps)}"] if steps else []
+    return "; ".join((*parts, *where))

@@ -179,7 +179,7 @@ def _ambiguous(job: Job) -> Finding | None:
     more = "; give the files of all ranks" if len(job.timelines) == 1 or missing_ranks(job) else ""
     message = (
         f"no pipeline could be identified, but the recording may hold one: {'; '.join(found)}. "
-        f"{_remedy_of_stages(job)}{more}; or state --pp 1 if there is none"
+        f"{_remedy_of_stages(job)}{more}; or state --pp, which is 1 if there is none"
     )
     return Finding("unlabelled", "warning", message)
 

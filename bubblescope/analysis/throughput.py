@@ -78,10 +78,14 @@ def _too_many(rates: Throughput) -> Iterator[str]:
 
 
 def _microbatches(found: Study) -> int | None:
-    """Micro-batches of a step over all pipelines; None where nothing tells how many either are."""
+    """Micro-batches of a step over all pipelines; None where nothing tells how many either are.
+
+    Pipelines that may be replicas or tensor-parallel partners may work on as many micro-batches each, or on the same.
+    """
     plan = found.job.plan
     in_pipelines = sum(len(ranks) for pipeline in plan.pipelines for ranks in pipeline)
-    pipelines = plan.dp or (len(plan.pipelines) if in_pipelines == plan.world_size else None)
+    known = len(plan.pipelines) == 1 and in_pipelines == plan.world_size
+    pipelines = plan.dp or (1 if known else None)
     return None if found.microbatches is None or pipelines is None or not plan.sized else found.microbatches * pipelines
 
 

@@ -56,6 +56,12 @@ def _untold(seen: _Seen) -> bool:
     return talks and seen.info.actions.told_by in {None, "kernels", "p2p"}
 
 
+def _no_rank(seen: _Seen) -> bool:
+    """A process without a rank; the GPUs of one process have none of their own."""
+    several = seen.timeline is not None and seen.timeline.identity.device is not None
+    return seen.info.rank is None and not several
+
+
 def _no_marks(seen: _Seen) -> bool:
     return seen.timeline is not None and not seen.info.marked and len(seen.info.steps) < FEW_STEPS
 
@@ -92,7 +98,7 @@ _RULES = (
     _Rule("kernels", "no kernel: when the GPU worked is not told", _no_kernels),
     _Rule("host", "nothing of the host: what kernels were launched for is not told", _no_host),
     _Rule("host", "labels, and no launch that joins kernels to them: when actions ran is a guess", _no_launches),
-    _Rule("rank", "no rank: files are taken in the order of their names", lambda seen: seen.info.rank is None),
+    _Rule("rank", "no rank: ranks are numbered in the order of files, and of processes and GPUs in a file", _no_rank),
     _Rule("labels", "neither labels nor operators: forwards and backwards are a guess", _untold),
     _Rule("steps", "no marks of steps: where one begins is not told", _no_marks),
     _Rule("more-steps", "fewer than two complete steps: no spread, and warm-up is in the numbers", _few_steps),

@@ -56,9 +56,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     said = _said(trace)
     talk, between = _without_others(talk, between, (ranges, how), work, said)
     sent, shared = talk.take(between), talk.take(~between)
-    borders = np.sort(
-        np.concatenate((sent.posted, _fences(trace), *([work.host[optimizer]] if how == "kernels" else [])))
-    )
+    borders = _borders(trace, sent, work.host[optimizer if how == "kernels" else slice(0)])
     if len(sent.row):  # without a pipeline there are no stages whose own communication it could be
         shared = with_purposes(shared, ranges, borders)
     if how in {"autograd", "kernels"}:
@@ -103,6 +101,11 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         named_stages=tuple(np.unique(named.stage[named.stage >= 0]).tolist()),
         findings=(*trace.findings, *untold, *alone, *_noticed(recorded, named, options)),
     )
+
+
+def _borders(trace: RankTrace, sent: Talk, optimizer: Times) -> Times:
+    """Host moments that no action reaches over, sorted: of messages, steps and optimizers."""
+    return np.sort(np.concatenate((sent.posted, _fences(trace), optimizer)))
 
 
 def _said(trace: RankTrace) -> labels.Labels:

@@ -235,8 +235,8 @@ def counts(gate: Gate) -> str:
 
 def shape(run: Fingerprint) -> str:
     """`1f1b, p 4, m 8, v 1`: the schedule, pipeline ranks, micro-batches and stages a rank."""
-    count = "?" if run.microbatches is None else run.microbatches
-    return f"{run.schedule}, p {run.pp}, m {count}, v {run.virtual}"
+    pp, count = ("?" if size is None else size for size in (run.pp, run.microbatches))
+    return f"{run.schedule}, p {pp}, m {count}, v {run.virtual}"
 
 
 def compared(gate: Gate) -> str:

@@ -52,6 +52,18 @@ OF_JOBS = (
         ),
     ),
     Code(
+        name="several-recordings",
+        severity="info",
+        summary="recordings of one process, joined as one rank",
+        meaning=(
+            "a process was recorded several times, in files of their own or in one: these are earlier and later steps "
+            "of one rank, and numbers of steps that come again count on"
+        ),
+        effect="None: what lies between two recordings is part of no step.",
+        remedy="Nothing, if the files are of one run; keep the files of different runs apart.",
+        see=("repeated-steps", "incomplete-steps"),
+    ),
+    Code(
         name="replicas-assumed",
         severity="info",
         summary="several pipelines, whether replicas or tensor-parallel partners is not told",
