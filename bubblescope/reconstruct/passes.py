@@ -182,7 +182,7 @@ def _ranges(
     """
     sources: tuple[tuple[How, Callable[[], actions.Ranges]], ...] = (
         ("labels", lambda: _named(trace, labels.action_labels(trace, options.labels))),
-        ("autograd", lambda: _by_autograd(trace, sent)),
+        ("autograd", lambda: _by_autograd(trace, sent, shared)),
         ("frames", lambda: _named(trace, frames.action_frames(trace))),
     )
     ranges, how = actions.Ranges.empty(), None
@@ -191,7 +191,7 @@ def _ranges(
             ranges = actions.completed(ranges, source())
             how = how or (name if len(ranges) else None)
     if how == "labels" and not actions.lacking(ranges) and _share_in(ranges, work[0]) < EXPLAINED:
-        numbered = _by_autograd(trace, sent)
+        numbered = _by_autograd(trace, sent, shared)
         if not actions.lacking(numbered) and _share_in(numbered, work[0]) >= EXPLAINED:
             ranges, how = numbered, "autograd"  # labels of something else, or of a part of the work
     if how is None and trace.on_gpu:
@@ -233,10 +233,18 @@ def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) 
     return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
 
 
-def _by_autograd(trace: RankTrace, sent: Talk) -> actions.Ranges:
-    """Actions as the numbers of autograd tell them."""
-    fences = _fences(trace)
-    return actions.from_blocks(autograd.find_blocks(trace, sent.posted, fences))
+def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> actions.Ranges:
+    """Actions as the numbers of autograd tell them.
+
+    Where no message is known, kernels that nothing names are taken for messages if no action by numbers alone asked for
+    them: what was asked for between operators of one action is its own.
+    """
+    cuts, fences = sent.posted, _fences(trace)
+    unnamed = shared.take(shared.unnamed).posted
+    if len(unnamed) and not len(cuts):
+        alone = autograd.find_blocks(trace, cuts, fences)
+        cuts = unnamed[owners(alone.start, alone.end, unnamed) < 0]
+    return actions.from_blocks(autograd.find_blocks(trace, cuts, fences))
 
 
 def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> actions.Ranges:

@@ -29,6 +29,7 @@ from tests.building import (
 
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 ALLREDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+GENERIC = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
 ADAM = "void at::native::multi_tensor_apply_kernel<FusedAdam>(x)"
 OPTIMIZER = "Optimizer.step#AdamW.step"
 TP = CommArgs(op="allreduce", description="TENSOR_MODEL_PARALLEL_GROUP", group_size=2)
@@ -284,3 +285,24 @@ def test_unrelated_events_say_nothing(built):
     more = other.replace(name=np.array([len(built.names)]))
     added = replace(named, annotations=type(other).concat((built.annotations, more)))
     assert whole(told(added)) == whole(told(built))
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["none inside", "one inside"])
+def test_kernels_that_nothing_names_between_actions_are_borders(inside):
+    """What follows a forward's last node before one of them is still the forward; those within it are no borders."""
+    rows = [
+        *forward(0, 1, 2), run("gemm", 2, 1000, 1010), run("gemm", 15, 1010, 1020),
+        op("aten::frozen", 25, 45, seq=9), run("gemm", 30, 1020, 1030), run(GENERIC, 50, 1030, 1040),
+        *backward(60, 2, 1), run("dgemm", 65, 1100, 1150),
+    ]  # fmt: skip
+    built = trace(*rows, *([run(GENERIC, 12, 1010, 1012)] if inside else []), rank=0)
+    result = told(built)
+    assert spans_of(result) == [("F", 1000, 1030), ("B", 1100, 1150)]
+
+
+def spans_of(timeline):
+    """Kind, start and end of each action."""
+    rows = timeline.actions
+    return [
+        ("FBIW"[k], s, e) for k, s, e in zip(rows.kind.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True)
+    ]
