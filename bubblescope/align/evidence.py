@@ -93,7 +93,7 @@ def _of_some_stage(timeline: RankTimeline) -> bool:
     if timeline.reconstruction == "table":
         return True
     labelled = timeline.reconstruction == "labels" and -1 in timeline.pipelined
-    return labelled and len(timeline.unnamed_calls()) > 0
+    return labelled and len(timeline.unnamed_calls()) + len(timeline.messages) > 0
 
 
 def _by_peers(timelines: Timelines, world: int) -> Lanes | None:

@@ -150,7 +150,7 @@ class RankTimeline:
     recordings: what lies between such a step and the one before is part of neither.
 
     `pipelined` are the stages named by what only a pipeline writes, labels or a format of files, -1 where it names
-    none; it is empty where nothing of the kind stands, and need not be told where there are messages.
+    none; it is empty where nothing of the kind stands, or messages tell their direction.
     """
 
     rank: int

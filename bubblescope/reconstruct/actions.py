@@ -39,7 +39,8 @@ __all__ = [
 class Ranges(Columns):
     """Host ranges that are actions, in time order; `link` joins a backward to its forward.
 
-    Ranges of one `block` and one kind are pieces of one action.
+    Ranges of one `block` and one kind are pieces of one action. One is `open` where no more than its operators tell it:
+    what the stage asks for behind the last of them may be its own.
     """
 
     start: Times = column(np.int64)
@@ -51,6 +52,7 @@ class Ranges(Columns):
     block: Ints = column(np.int32)
     link: Ints = column(np.int64)
     chunk: Ints = column(np.int32, absent=-1)
+    open: Ints = column(np.int8, absent=0)
 
 
 def from_labels(labels: Labels, turns: Times) -> Ranges:
@@ -72,18 +74,22 @@ def from_labels(labels: Labels, turns: Times) -> Ranges:
 def from_blocks(blocks: Blocks) -> Ranges:
     """Ranges that autograd told; stage and micro-batch are counted later."""
     unknown = np.full(len(blocks), NONE)
-    return Ranges(blocks.start, blocks.end, blocks.kind, unknown, unknown, unknown, unknown, blocks.link)
+    told = Ranges(blocks.start, blocks.end, blocks.kind, unknown, unknown, unknown, unknown, blocks.link)
+    return told.replace(open=np.ones(len(told)))
 
 
 def drawn_out(ranges: Ranges, shared: Times, borders: Times) -> Ranges:
-    """Ranges that autograd told, each lasting until the stage's own collectives after it were asked for.
+    """The ranges, each open one lasting until the stage's own collectives after it were asked for.
 
     A tensor-parallel layer ends with a collective that no operator of the graph surrounds. `shared`
     are the host moments of such collectives, `borders` those of messages, steps and optimizers, which
     nothing is drawn over; both sorted.
     """
+    if not len(ranges):
+        return ranges
     row = np.searchsorted(ranges.start, shared, "right") - 1
-    shared, row = shared[row >= 0], row[row >= 0]
+    drawn = (row >= 0) & (ranges.open[row] > 0)
+    shared, row = shared[drawn], row[drawn]
     before = np.searchsorted(borders, ranges.end[row]) == np.searchsorted(borders, shared)
     end = ranges.end.copy()
     np.maximum.at(end, row[before], shared[before])

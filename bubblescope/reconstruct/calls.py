@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bubblescope.model.columns import Bools, Ints, Times
+from bubblescope.model.columns import Bools, Ints, Times, distinct
 from bubblescope.model.groups import PEER_COPY, Purpose, purpose, serving
 from bubblescope.model.trace import UNNAMED, CommArgs, Identity, RankTrace
 from bubblescope.reconstruct.operations import (
@@ -99,6 +99,11 @@ class Talk:
         """Which rows are kernels that nothing names: collectives, or a pipeline's messages."""
         is_unnamed = np.array([call.op == UNNAMED for call in self.calls], bool)
         return is_unnamed[self.row]
+
+    @property
+    def directed(self) -> bool:
+        """Whether any row is known to send, or to receive."""
+        return any(self.calls[row].op in {"send", "recv"} for row in distinct(self.row).tolist())
 
     @property
     def posted(self) -> Times:

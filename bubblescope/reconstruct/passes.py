@@ -59,7 +59,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     borders = _borders(trace, sent, work.host[optimizer if how == "kernels" else slice(0)])
     if len(sent.row):  # without a pipeline there are no stages whose own communication it could be
         shared = with_purposes(shared, ranges, borders)
-    if how in {"autograd", "kernels"}:
+    if np.any(ranges.open):
         ranges = actions.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
     untold = _half_told(trace, ranges, how, work)
     ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
@@ -93,7 +93,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
         copies=Spans.of(copies.start, copies.end),
         reconstruction=how if len(done) else None,
-        pipelined=() if len(sent.row) else labels.pipeline_stages(trace),
+        pipelined=() if sent.directed else labels.pipeline_stages(trace),
         kernels=known[0],
         launched=known[1],
         doubts=trace.doubts,

@@ -93,7 +93,8 @@ def _meaning(report: Report, cause: str) -> str:
     if cause == "structural" and report.bubble.formula_source == "simulated":
         return f"what {report.schedule.name} owes with every action as long as the mean of its kind, transfers free"
     if cause == "structural":
-        return f"what {report.schedule.name} owes even with equal stages and free transfers"
+        owing = "this order" if report.schedule.name == "unknown" else report.schedule.name
+        return f"what {owing} owes even with equal stages and free transfers"
     if cause == "host" and not words.messages_seen(report):
         return "gaps that no action explains; no message was recorded, so transfers are among them"
     return MEANINGS.get(cause, "")

@@ -84,11 +84,12 @@ def test_names_without_a_micro_batch_do_not_recur():
 
 def test_drawn_out_over_the_stages_own_collectives():
     """A range lasts until the collective that ends its last layer was asked for, but never over a message."""
-    two = ranges_of((F, 0, 10), (B, 30, 40))
+    two = ranges_of((F, 0, 10), (B, 30, 40)).replace(open=[1, 1])
     assert drawn_out(two, np.array([12]), np.array([], int)).end.tolist() == [12, 40]
     assert drawn_out(two, np.array([5, 12, 14, 45]), np.array([20])).end.tolist() == [14, 45]
     assert drawn_out(two, np.array([12, 45]), np.array([11, 44])).end.tolist() == [10, 40]
     assert drawn_out(two, np.array([-5]), np.array([], int)).end.tolist() == [10, 40]
+    assert drawn_out(two.replace(open=[0, 1]), np.array([12, 45]), np.array([], int)).end.tolist() == [10, 45]
     assert drawn_out(ranges_of(), np.array([5]), np.array([], int)).end.tolist() == []
 
 

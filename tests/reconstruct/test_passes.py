@@ -306,3 +306,22 @@ def spans_of(timeline):
     return [
         ("FBIW"[k], s, e) for k, s, e in zip(rows.kind.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True)
     ]
+
+
+def test_backwards_beside_labels_of_forwards_end_with_their_collectives():
+    """Where labels name forwards alone, the collective behind the last operator of a backward is its own, too."""
+    rows = [note("ProfilerStep#0", -1, 200)]
+    for k, at in enumerate((0, 40)):
+        rows += [
+            note(f"PP:0F{k}", at, at + 22),
+            *forward(at, 2 * k + 1, 2 * k + 2),
+            run("gemm", at + 2, 1000 + at, 1020 + at),
+        ]
+        rows += [run(ALLREDUCE, at + 21, 1020 + at, 1025 + at, comm=TP)]
+        rows += [run(SENDRECV, at + 25, 1025 + at, 1026 + at, comm=send(1))]
+    for k, at in ((0, 100), (1, 150)):
+        rows += [run(SENDRECV, at - 5, 1000 + at, 1001 + at, comm=recv(1)), *backward(at, 2 * k + 2, 2 * k + 1)]
+        rows += [run("dgemm", at + 5, 1001 + at, 1030 + at), run(ALLREDUCE, at + 22, 1030 + at, 1040 + at, comm=TP)]
+    result = told(trace(*rows, rank=0))
+    assert [span for span in spans_of(result) if span[0] == "B"] == [("B", 1101, 1130), ("B", 1151, 1180)]
+    assert result.own_collectives().action.tolist() == [0, 1, 2, 3]
