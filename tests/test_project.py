@@ -34,7 +34,7 @@ def test_readme_has_two_commands_that_set_themselves_up():
     assert sample.startswith("python3 -m venv ")
     assert tests.startswith("python3 -m venv --clear ")
     assert sample.split(" && ")[-1] == ".venv/bin/bubblescope analyze sample_traces/1f1b_p4m8"
-    assert tests.split(" && ")[-1] == "build/venv/bin/python -m pytest"
+    assert tests.split(" && ")[-1] == "build/venv/bin/python -m pytest -n auto"
     assert [Path(shlex.split(part)[0]).name for part in tests.split(" && ")[2:]] == ["ruff", "ruff", "mypy", "python"]
 
 

@@ -194,7 +194,7 @@ def feed(path, content) -> threading.Thread:
 
 
 @pipes
-@pytest.mark.parametrize("content", [TRACE.encode(), gzip.compress(TRACE.encode())])
+@pytest.mark.parametrize("content", [TRACE.encode(), gzip.compress(TRACE.encode(), mtime=0)])
 def test_a_pipe_is_read_as_a_file_of_its_name(tmp_path, content):
     """A pipe that is named is copied, whatever it brings, for a trace is read more than once."""
     os.mkfifo(tmp_path / "rank3.json")
