@@ -146,12 +146,19 @@ class _File:
         check_count(self.path, [owner for owner in found if owner.process != UNTOLD], _SEPARATE)
         if len(found) > MOST:
             raise too_many(self.path, len(found), _SEPARATE)
-        held = sorted((int(self.gpu[owner.ran(process, device)].min()), owner.process, owner) for owner in found)
-        ours = [(owner, owner.ran(process, device)) for *_, owner in held]
+        ours = [(owner, owner.ran(process, device)) for owner in self._in_order(found, process, device)]
         if len(ours) == 1:
             kept = replace(self.whole().ranks[0], kernels=self.kernels.take(ours[0][1]))
             return Parts([kept], strays=int((~ours[0][1]).sum()))
         return self._told_apart(ours, device)
+
+    def _in_order(self, found: Sequence[Owner], process: Ints, device: Ints) -> Sequence[Owner]:
+        """The ranks by GPU where each has its own; where several nodes count theirs alike, by process, then by GPU."""
+        gpus = {owner: np.unique(self.gpu[owner.ran(process, device)]).tolist() for owner in found}
+        held = [gpu for owner in found if owner.process != UNTOLD for gpu in gpus[owner]]
+        alike = len(set(held)) < len(held)
+        turn = {o: (o.process if o.process != UNTOLD else len(self.pids)) if alike else 0 for o in found}
+        return sorted(found, key=lambda owner: (turn[owner], gpus[owner][0], owner.process))
 
     def by_process(self) -> Parts:
         """The ranks of a file without kernels: the processes that mark steps, or that communicate if none does."""

@@ -89,6 +89,22 @@ class TestProcesses:
         found = ranks(runs("a", 1, 0, pid=70, gpu=0), runs("b", 11, 0, pid=71, gpu=0))
         assert ran(found) == [({"a"}, {"70"}), ({"b"}, {"71"})]
 
+    def test_gpus_that_two_nodes_number_alike(self, ranks):
+        """Come in the order of their processes, and those of one process in theirs; launches tell whose they are."""
+        rows = [runs("abcd"[n], 10 * n, 0, pid=70 + n, gpu=n % 2, device=n % 2) for n in (2, 0, 3, 1)]
+        assert ran(ranks(*rows)) == [({name}, {str(70 + n)}) for n, name in enumerate("abcd")]
+        rows = [runs("abcd"[n], 10 * n, 0, pid=70 + n // 2, gpu=n % 2, device=n % 2) for n in (2, 0, 3, 1)]
+        assert [names for names, _ in ran(ranks(*rows))] == [{"a"}, {"b"}, {"c"}, {"d"}]
+
+    @pytest.mark.parametrize("mark", ["r{}_{}", "[{}] {}", "{}/{}", "{1}@n{0}", "{1}.{0}"])
+    def test_ids_that_share_a_mark(self, ranks, mark):
+        """Are one rank's: numbers that collide, in order of time, do not matter."""
+        rows = [
+            row for n in (0, 1, 2) for row in runs("abc"[n], 1, n, pid=mark.format(n, 7000 - n), gpu=mark.format(n, 0))
+        ]
+        found = ran(ranks(*sorted(rows, key=lambda row: row["ts"])))
+        assert sorted(found, key=str) == sorted([({"abc"[n]}, {mark.format(n, 7000 - n)}) for n in (0, 1, 2)], key=str)
+
     def test_two_gpus_that_call_themselves_0(self, ranks):
         """Are two, as their processes differ."""
         found = ranks(runs("a", 1, 0, gpu=0, device=0), runs("b", 1, 0, pid=100070, gpu=100000, device=0))
