@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,25 @@ def told_right(job, report):
     assert job.schedule in (report.schedule.name, *report.schedule.also)
     assert (report.layout.pp, len(report.ranks)) == (job.p, job.world)
     assert report.schedule.microbatches == job.m
+
+
+def of_one_process(path, gpus, *, anew):
+    """The merged file with one id for all processes, so many GPUs, and numbers of launches made unique if `anew`."""
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    for event in document["traceEvents"]:
+        args = event.get("args", {})
+        if not isinstance(event["pid"], int):
+            continue
+        number = event["pid"] if event["pid"] < 100 else (event["pid"] - 7000) // 13
+        if event["pid"] < 100:
+            event["pid"] = number % gpus
+            args |= {"device": number % gpus} if "device" in args else {}
+        else:
+            event |= {"pid": 1, "tid": event["tid"] + 1000 * number}
+        for key in ("correlation", "External id") if anew else ():
+            args |= {key: args[key] + 10**6 * number} if key in args else {}
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    return path
 
 
 class TestMerged:
@@ -95,6 +115,21 @@ class TestMerged:
         path.write_text(json.dumps(document))
         with pytest.raises(InputError, match="processes of the same id"):
             read_all(path)
+
+    @pytest.mark.parametrize("shape", [{}, {"labels": "none"}, {"backend": "cpu"}])
+    @pytest.mark.parametrize(("gpus", "anew"), [(1, True), (2, True), (3, False)])
+    def test_processes_of_one_id_in_the_same_step(self, tmp_path, shape, gpus, anew):
+        """Are refused where they are more than GPUs, or their numbers collide, though a process may drive several."""
+        (path,) = write(Job(**(BASE | {"skew_ns": (0, 300_000, 700_000)} | shape), one_file="behind"), tmp_path)
+        path = of_one_process(path, gpus, anew=anew)
+        with pytest.raises(InputError, match=r"process(es of the same id| is in one step several times)"):
+            read_all(path)
+
+    def test_one_process_whose_threads_mark_their_steps(self, tmp_path):
+        """Is as many ranks as it has GPUs, where its numbers are its own."""
+        job = Job(**BASE, one_file="behind")
+        report = analyze([of_one_process(*write(job, tmp_path), 3, anew=True)]).report
+        told_right(job, report)
 
     def test_names_of_processes_tell_the_ranks(self, tmp_path):
         """Whatever the order of their ids."""

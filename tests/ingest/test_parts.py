@@ -283,3 +283,32 @@ def test_a_clock_of_the_gpu_that_is_off(ranks):
     other = runs("b", 1, 5, pid=100070, gpu=100000, many=20, late=late)
     mixed = sorted(first + other, key=lambda row: row["ts"])
     assert ran(ranks(mixed)) == [({"a"}, {"70"}), ({"b"}, {"100070"})]
+
+
+class TestOneStepAtATime:
+    """What overlapping marks of one step tell."""
+
+    @pytest.mark.parametrize(
+        ("other", "several"),
+        [
+            ({"ts": 5, "tid": 2}, True),
+            ({"ts": 25}, True),
+            ({"ts": 0}, False),  # word for word
+            ({"ts": 0.6}, False),  # as a tool rounded it
+            ({"ts": 10, "dur": 50}, False),  # inside of the first
+            ({"ts": 200}, False),  # later
+        ],
+    )
+    def test_marks(self, ranks, other, several):
+        """Of two threads, or that cross, are of two processes; copies and what nests are not."""
+        rows = [note("ProfilerStep#3", 0, 100), note("ProfilerStep#3", **({"dur": 100} | other)), runs("a", 1, 0)]
+        if several:
+            with pytest.raises(InputError, match="a process is in one step several times at once"):
+                ranks(*rows)
+        else:
+            assert len(ranks(*rows)) >= 1
+
+    def test_one_mark_that_is_damaged(self, ranks):
+        """Tells nothing, where the other steps come one at a time."""
+        steps = [note(f"ProfilerStep#{n}", 100 * n, 90) for n in range(4)]
+        assert len(ranks(steps, note("ProfilerStep#1", 120, 300), runs("a", 1, 0))) == 1
