@@ -255,6 +255,24 @@ class TestCycles:
             assert len(report.inputs) == job.p
             assert report.steps[-1].window_ns < job.rest_ns
 
+    @pytest.mark.parametrize("merged", ["shifted", "sorted"])
+    @pytest.mark.parametrize("shape", [{}, {"backend": "cpu"}, {"p": 2, "d": 2, "labels": "none"}])
+    def test_all_in_one_file(self, tmp_path, merged, shape):
+        """Of a script that keeps nothing but the events: moments of one file are comparable."""
+        job = Job(**(BASE | shape), cycles=2, count_anew=True, one_file=merged, compress=False)
+        documents = [json.loads(path.read_text()) for path in write(job, tmp_path / "apart")]
+        first = min(document["baseTimeNanoseconds"] for document in documents)
+        events = []
+        for document in documents:
+            later = (document["baseTimeNanoseconds"] - first) / 1000
+            events += [e | {"ts": e["ts"] + later} if "ts" in e else e for e in document["traceEvents"]]
+        path = tmp_path / "merged.json"
+        path.write_text(json.dumps({"traceEvents": events}))
+        report = analyze([path]).report
+        told_right(job, report)
+        assert [step.step for step in report.steps] == list(range(job.steps))
+        assert report.quality.verdict == "ok"
+
     def test_a_recording_that_one_rank_lacks(self, tmp_path):
         """Its steps are incomplete, and those of the others keep their numbers."""
         job = Job(**BASE, cycles=2, count_anew=True, metadata="none", rest_ns=7_000_000_000)
@@ -269,7 +287,7 @@ class TestCycles:
         job = Job(**BASE, cycles=2, count_anew=True, compress=False)
         paths = write(job, tmp_path)
         first = paths[0].read_text()
-        (tmp_path / "rank0_again.json").write_text(first)
+        (tmp_path / "rank0_again.json").write_text(first.replace('"dur":', '"dur":1'))
         with pytest.raises(InputError, match="claimed by two files"):
             analyze(tmp_path)
         (tmp_path / "rank0_again.json").unlink()
@@ -277,3 +295,31 @@ class TestCycles:
         path.write_text(path.read_text().replace('"pid":7000,', '"pid":6999,'))
         with pytest.raises(InputError, match="claimed by two files"):
             analyze(tmp_path)
+
+
+class TestCopies:
+    """Recordings that are given twice."""
+
+    @pytest.mark.parametrize(
+        "shape",
+        [
+            {},
+            {"metadata": "none"},
+            {"one_file": "shifted"},
+            {"backend": "cpu", "labels": "none", "metadata": "none"},
+            {"one_process": True, "one_file": "behind"},
+            {"recorder": "nsys"},
+        ],
+    )
+    def test_count_once(self, tmp_path, shape):
+        """And the report names both files."""
+        job = Job(**(BASE | shape))
+        paths = write(job, tmp_path)
+        for path in paths:
+            path.with_name(f"copy_of_{path.name}").write_bytes(path.read_bytes())
+        report = analyze([tmp_path]).report
+        told_right(job, report)
+        assert (len(report.inputs), report.quality.verdict) == (2 * job.p, "ok")
+        said = [f.message for f in report.quality.findings if f.code == "several-recordings"]
+        assert said
+        assert all("counts once" in message for message in said)
