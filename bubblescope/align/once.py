@@ -1,4 +1,7 @@
-"""Recordings that were given twice, as copies of a file are: each counts once."""
+"""Recordings that were given twice, as copies of a file are: each counts once.
+
+Where they tell their rank, two files claim it, which is the user's to settle.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,12 @@ def counted_once(timelines: Sequence[RankTimeline]) -> list[RankTimeline]:
 
 
 def _recording(timeline: RankTimeline) -> Recording | None:
-    """What was recorded, of whom; None where the process cannot be known, or it did nothing."""
+    """What was recorded, of whom; None where the process cannot be known or tells its rank, or did nothing."""
     who = timeline.identity
-    if who.process is None or not (len(timeline.steps) and len(timeline.actions)):
+    if who.process is None or who.rank is not None or not (len(timeline.steps) and len(timeline.actions)):
         return None
-    rank = who.rank if who.rank_source == "metadata" else None
-    blocks = (timeline.steps, timeline.actions, timeline.work, timeline.messages, timeline.collectives)
-    return (who.host, who.process, who.device, rank, timeline.absolute, timeline.calls, *map(_bytes, blocks))
+    blocks = (timeline.steps, timeline.actions, timeline.messages)  # to the nanosecond, which no two runs share
+    return (who.host, who.process, who.device, timeline.absolute, timeline.calls, *map(_bytes, blocks))
 
 
 def _bytes(block: Columns) -> tuple[bytes, ...]:
