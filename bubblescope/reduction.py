@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from bubblescope.advice.advise import advise
 from bubblescope.align.communicators import ranked
 from bubblescope.align.cycles import recorded_again
+from bubblescope.align.once import counted_once
 from bubblescope.align.places import placed
 from bubblescope.align.resolve import resolve
 from bubblescope.analysis.assemble import assemble
@@ -35,7 +36,7 @@ MOST_REPLAYED = 10_000
 
 def join(read: Sequence[RankTimeline], options: Options = Options()) -> Job:  # noqa: B008 - frozen
     """The job of timelines, which come in the order of their files; raises as `engine.analyze` does."""
-    timelines = _by_rank(placed(ranked(recorded_again(read))))
+    timelines = _by_rank(placed(ranked(recorded_again(counted_once(read)))))
     if options.ranks is not None:
         timelines = {rank: t for rank, t in timelines.items() if rank in options.ranks}
         if not timelines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,25 @@ def told_right(job, report):
     assert job.schedule in (report.schedule.name, *report.schedule.also)
     assert (report.layout.pp, len(report.ranks)) == (job.p, job.world)
     assert report.schedule.microbatches == job.m
+
+
+def of_one_process(path, gpus, *, anew):
+    """The merged file with one id for all processes, so many GPUs, and numbers of launches made unique if `anew`."""
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    for event in document["traceEvents"]:
+        args = event.get("args", {})
+        if not isinstance(event["pid"], int):
+            continue
+        number = event["pid"] if event["pid"] < 100 else (event["pid"] - 7000) // 13
+        if event["pid"] < 100:
+            event["pid"] = number % gpus
+            args |= {"device": number % gpus} if "device" in args else {}
+        else:
+            event |= {"pid": 1, "tid": event["tid"] + 1000 * number}
+        for key in ("correlation", "External id") if anew else ():
+            args |= {key: args[key] + 10**6 * number} if key in args else {}
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    return path
 
 
 class TestMerged:
@@ -95,6 +115,21 @@ class TestMerged:
         path.write_text(json.dumps(document))
         with pytest.raises(InputError, match="processes of the same id"):
             read_all(path)
+
+    @pytest.mark.parametrize("shape", [{}, {"labels": "none"}, {"backend": "cpu"}])
+    @pytest.mark.parametrize(("gpus", "anew"), [(1, True), (2, True), (3, False)])
+    def test_processes_of_one_id_in_the_same_step(self, tmp_path, shape, gpus, anew):
+        """Are refused where they are more than GPUs, or their numbers collide, though a process may drive several."""
+        (path,) = write(Job(**(BASE | {"skew_ns": (0, 300_000, 700_000)} | shape), one_file="behind"), tmp_path)
+        path = of_one_process(path, gpus, anew=anew)
+        with pytest.raises(InputError, match=r"process(es of the same id| is in one step several times)"):
+            read_all(path)
+
+    def test_one_process_whose_threads_mark_their_steps(self, tmp_path):
+        """Is as many ranks as it has GPUs, where its numbers are its own."""
+        job = Job(**BASE, one_file="behind")
+        report = analyze([of_one_process(*write(job, tmp_path), 3, anew=True)]).report
+        told_right(job, report)
 
     def test_names_of_processes_tell_the_ranks(self, tmp_path):
         """Whatever the order of their ids."""
@@ -220,6 +255,24 @@ class TestCycles:
             assert len(report.inputs) == job.p
             assert report.steps[-1].window_ns < job.rest_ns
 
+    @pytest.mark.parametrize("merged", ["shifted", "sorted"])
+    @pytest.mark.parametrize("shape", [{}, {"backend": "cpu"}, {"p": 2, "d": 2, "labels": "none"}])
+    def test_all_in_one_file(self, tmp_path, merged, shape):
+        """Of a script that keeps nothing but the events: moments of one file are comparable."""
+        job = Job(**(BASE | shape), cycles=2, count_anew=True, one_file=merged, compress=False)
+        documents = [json.loads(path.read_text()) for path in write(job, tmp_path / "apart")]
+        first = min(document["baseTimeNanoseconds"] for document in documents)
+        events = []
+        for document in documents:
+            later = (document["baseTimeNanoseconds"] - first) / 1000
+            events += [e | {"ts": e["ts"] + later} if "ts" in e else e for e in document["traceEvents"]]
+        path = tmp_path / "merged.json"
+        path.write_text(json.dumps({"traceEvents": events}))
+        report = analyze([path]).report
+        told_right(job, report)
+        assert [step.step for step in report.steps] == list(range(job.steps))
+        assert report.quality.verdict == "ok"
+
     def test_a_recording_that_one_rank_lacks(self, tmp_path):
         """Its steps are incomplete, and those of the others keep their numbers."""
         job = Job(**BASE, cycles=2, count_anew=True, metadata="none", rest_ns=7_000_000_000)
@@ -242,3 +295,30 @@ class TestCycles:
         path.write_text(path.read_text().replace('"pid":7000,', '"pid":6999,'))
         with pytest.raises(InputError, match="claimed by two files"):
             analyze(tmp_path)
+
+
+class TestCopies:
+    """Recordings that are given twice."""
+
+    @pytest.mark.parametrize(
+        "shape",
+        [
+            {"metadata": "none"},
+            {"one_file": "shifted"},
+            {"backend": "cpu", "labels": "none", "metadata": "none"},
+            {"one_process": True, "one_file": "behind"},
+        ],
+    )
+    def test_count_once(self, tmp_path, shape):
+        """And the report names both files; where they tell ranks, two files claim each."""
+        job = Job(**(BASE | shape))
+        for turn, path in enumerate(write(job, tmp_path)):
+            for name in (f"{'abc'[turn]}.json.gz", f"{'abc'[turn]}_copy.json.gz"):
+                (tmp_path / name).write_bytes(path.read_bytes())
+            path.unlink()
+        report = analyze([tmp_path]).report
+        told_right(job, report)
+        assert (len(report.inputs), report.quality.verdict) == (2 * job.p, "ok")
+        said = [f.message for f in report.quality.findings if f.code == "several-recordings"]
+        assert said
+        assert all("counts once" in message for message in said)

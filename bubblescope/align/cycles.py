@@ -49,15 +49,15 @@ def recorded_again(timelines: Sequence[RankTimeline]) -> list[RankTimeline]:
 def _recorder(timeline: RankTimeline) -> Recorder | None:
     """Who recorded: the process on its host, and the rank that it tells; None where the process cannot be known.
 
-    A number of a process is one on one host only, and moments are compared on one clock. A number in the name of a file
-    may be that of a step (`trace_10.json`), so that on one host the process is believed.
+    A number of a process is one on one host only, and moments are compared on one clock, as that of one file. A number
+    in the name of a file may be that of a step (`trace_10.json`), so that on one host the process is believed.
     """
     who = timeline.identity
-    if who.process is None or not (timeline.absolute or who.host) or timeline.restarts or not len(timeline.steps):
+    if who.process is None or timeline.restarts or not len(timeline.steps):
         return None
     silent = who.rank_source in {"order", None} or (who.rank_source == "filename" and who.host is not None)
     return (
-        who.host,
+        who.host or ("" if timeline.absolute else timeline.source.path),
         who.process,
         who.device,
         -1 if silent else timeline.rank,

@@ -22,6 +22,10 @@ UNNAMED = 0.02
 """Share of the window beyond which communication inside actions that nobody explains does."""
 ALONE = 0.5
 """Share of the messages beyond which those without a partner do: as they go by order, one lost leaves many alone."""
+BETWEEN_RUNS = 30_000_000_000
+"""ns between recordings that cannot be of one run, though the clocks of hosts may be off by seconds."""
+BETWEEN_RUNS_OF_A_HOST = 1_000_000_000
+"""ns between recordings of one host that cannot."""
 SLACK = 0.005
 """Share of the window by which a replay may exceed the run: durations are rounded, orders are means."""
 
@@ -30,7 +34,13 @@ def doubts(found: Study) -> tuple[Finding, ...]:
     """Everything about a study that cannot be, or that hides work; none of it should be there."""
     if not found.piped:
         return ()
-    noticed = (_apart(found), _early(found) or _blurred(found), _alone(found), _unnamed(found), _impossible(found))
+    noticed = (
+        _apart(found) or _other_runs(found),
+        _early(found) or _blurred(found),
+        _alone(found),
+        _unnamed(found),
+        _impossible(found),
+    )
     return tuple(finding for finding in noticed if finding is not None)
 
 
@@ -47,6 +57,33 @@ def _apart(found: Study) -> Finding | None:
     message = (
         f"step {apart[0]} of some ranks was over before it began on others ({len(apart)} of {len(found.steps)} such): "
         "their clocks disagree, their steps are numbered apart, or the files are of different runs"
+    )
+    return Finding("clock-uncertain", "warning", message)
+
+
+def _other_runs(found: Study) -> Finding | None:
+    """Ranks that were recorded when the recordings of all others were over, as those of a job that began anew.
+
+    What ties the clocks of hosts tells how far these are off. Elsewhere, as runs of one job communicate alike, moments
+    count as they were recorded.
+    """
+    timelines = [t for t in found.job.timelines.values() if len(t.steps)]
+    hosts = {t.identity.host for t in timelines}
+    if not timelines or any(t.restarts or not t.absolute for t in timelines):
+        return None
+    known = None not in hosts
+    moved = np.array([0 if known and len(hosts) > 1 else found.job.clock.offsets.get(t.rank, 0) for t in timelines])
+    starts = np.array([t.steps.start.min() for t in timelines]) - moved
+    ends = np.array([t.steps.end.max() for t in timelines]) - moved
+    order = np.argsort(starts, kind="stable")
+    gaps = starts[order][1:] - np.maximum.accumulate(ends[order])[:-1]
+    if gaps.max(initial=0) < (BETWEEN_RUNS_OF_A_HOST if known and len(hosts) == 1 else BETWEEN_RUNS):
+        return None
+    at = int(gaps.argmax())
+    message = (
+        f"{len(order) - at - 1} of {len(order)} ranks were recorded {gaps[at] / 1e9:.3g} s after the recordings of the "
+        "others had ended: these are recordings of different runs, as of a job that was started again, or clocks "
+        "disagree; give those of one run"
     )
     return Finding("clock-uncertain", "warning", message)
 

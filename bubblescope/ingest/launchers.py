@@ -2,13 +2,14 @@
 
 A kernel names its GPU, and its launch by a number. In a file that was merged of several ranks these numbers collide, so
 that a kernel may have a launch in each of them. The process is the one that can have launched nearly all kernels of the
-GPU. Where several can, what tells is, in this order: names that say the rank; ids of processes that were moved by one
-offset a rank, so that host and GPU of a rank are neighbours among all ids; a file in which one rank stands behind the
-other; and that no kernel begins before its launch.
+GPU. Where several can, what tells is, in this order: names that say the rank; a mark that the ids of a rank share; ids
+of processes that were moved by one offset a rank, so that host and GPU of a rank are neighbours among all ids; a file
+in which one rank stands behind the other; and that no kernel begins before its launch.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -170,7 +171,7 @@ def _sums(hit: Bools, edges: Ints) -> Shares:
 
 def named(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int]:
     """The process of each GPU, as names and ids say; empty where they say nothing."""
-    return _by_names(gpus, calls, asking) or _by_ids(gpus, calls, asking)
+    return _by_names(gpus, calls, asking) or _by_marks(gpus, calls, asking) or _by_ids(gpus, calls, asking)
 
 
 def _by_names(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int]:
@@ -179,6 +180,28 @@ def _by_names(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, i
     if len(said) < len(asking):
         return {}
     return {n: said[rank] for n, rank in enumerate(gpus.ranks) if rank is not None and rank in said}
+
+
+_MARKS = tuple(map(re.compile, (r"(.*?)\d+\D*", r"\D*\d+(.*)")))
+"""What stands before the last number of an id, or behind its first."""
+
+_LONGEST = 100
+"""Characters of an id that may hold a mark."""
+
+
+def _by_marks(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int]:
+    """The process of each GPU, where all ids of a rank begin, or end, with a mark of its own (`r0_7000` and `r0_0`)."""
+    for mark in _MARKS:
+        marked = {_mark(mark, calls.pids[who]): who for who in asking}
+        whose = [marked.get(_mark(mark, pid)) for pid in gpus.pids]
+        if 1 < len(asking) == len(marked) and None not in whose:
+            return {number: who for number, who in enumerate(whose) if who is not None}
+    return {}
+
+
+def _mark(mark: re.Pattern[str], text: str) -> str:
+    match = mark.fullmatch(text) if len(text) <= _LONGEST else None
+    return text if match is None else match[1]
 
 
 def _by_ids(gpus: Gpus, calls: Calls, asking: Sequence[int]) -> Mapping[int, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from bubblescope.errors import InputError
 from bubblescope.ingest.blocks import natural
 from bubblescope.ingest.collect import Collector
 from bubblescope.ingest.launchers import UNTOLD, AmbiguousError, Calls, Gpus, launchers, named
-from bubblescope.ingest.namesakes import namesakes
+from bubblescope.ingest.namesakes import at_once, namesakes
 from bubblescope.ingest.owners import FEW, MOST, Owner, check_count, owners, too_many
 from bubblescope.ingest.shares import Hosted, shared_out
 from bubblescope.ingest.tables import whole
@@ -24,6 +25,7 @@ __all__ = ["Part", "Parts", "parted"]
 
 _SEPARATE = "Give the trace of each rank as a file of its own."
 _RANK = re.compile(r"(?i)(?:^|[^a-z])rank[\s_:=-]*(\d{1,6})(?!\d)")
+_SAME_NUMBERS = "processes of the same id launched them, with the same numbers"
 _COMMUNICATES = re.compile(r"c10d::|_c10d_functional::|record_param_comms$")
 _STEP = re.compile(r"ProfilerStep#")
 
@@ -129,7 +131,8 @@ class _File:
     def whole(self) -> Parts:
         """The file as one rank, of the process that launched its kernels, or the only one."""
         if namesakes(self.hosted.launches, self.kernels):
-            raise self._refused("processes of the same id launched them, with the same numbers")
+            raise self._refused(_SAME_NUMBERS)
+        self._check_steps(dict.fromkeys(range(len(self.pids)), 1))
         known = np.unique(self.launcher).tolist() or range(len(self.pids))
         process = self.pids[known[0]] if len(known) == 1 else None
         return Parts([Part(hosted=self.hosted, kernels=self.kernels, process=process)])
@@ -146,12 +149,37 @@ class _File:
         check_count(self.path, [owner for owner in found if owner.process != UNTOLD], _SEPARATE)
         if len(found) > MOST:
             raise too_many(self.path, len(found), _SEPARATE)
-        held = sorted((int(self.gpu[owner.ran(process, device)].min()), owner.process, owner) for owner in found)
-        ours = [(owner, owner.ran(process, device)) for *_, owner in held]
+        ours = [(owner, owner.ran(process, device)) for owner in self._in_order(found, process, device)]
         if len(ours) == 1:
             kept = replace(self.whole().ranks[0], kernels=self.kernels.take(ours[0][1]))
             return Parts([kept], strays=int((~ours[0][1]).sum()))
+        self._check_namesakes(found, process)
         return self._told_apart(ours, device)
+
+    def _check_namesakes(self, found: Sequence[Owner], process: Ints) -> None:
+        """Raise InputError where one id stands for more processes than tell."""
+        gpus = Counter(owner.process for owner in found if owner.process != UNTOLD)
+        for number in gpus:
+            launches = self.hosted.launches.take(self.launcher == number)
+            if namesakes(launches, self.kernels.take(process == number)):
+                raise self._refused(_SAME_NUMBERS)
+        self._check_steps(gpus)
+
+    def _check_steps(self, most: Mapping[int, int]) -> None:
+        """Raise InputError where a process is in more steps of one name at a time than it has ranks, or than one."""
+        notes = self.hosted.annotations
+        marks = notes.take(self._named(_STEP)[notes.name]) if len(notes) else notes
+        depths = at_once(marks, self.process_of[marks.thread]).tolist()
+        if any(depth > most.get(number, 1) for number, depth in enumerate(depths)):
+            raise self._refused("a process is in one step several times at once, as where several have the same id")
+
+    def _in_order(self, found: Sequence[Owner], process: Ints, device: Ints) -> Sequence[Owner]:
+        """The ranks by GPU where each has its own; where several nodes count theirs alike, by process, then by GPU."""
+        gpus = {owner: np.unique(self.gpu[owner.ran(process, device)]).tolist() for owner in found}
+        held = [gpu for owner in found if owner.process != UNTOLD for gpu in gpus[owner]]
+        alike = len(set(held)) < len(held)
+        turn = {o: (o.process if o.process != UNTOLD else len(self.pids)) if alike else 0 for o in found}
+        return sorted(found, key=lambda owner: (turn[owner], gpus[owner][0], owner.process))
 
     def by_process(self) -> Parts:
         """The ranks of a file without kernels: the processes that mark steps, or that communicate if none does."""
@@ -164,13 +192,17 @@ class _File:
             return self.whole()
         if len(found) > MOST:
             raise too_many(self.path, len(found), _SEPARATE)
+        self._check_steps(dict.fromkeys(found, 1))
         return self._parts([(Owner(at, UNTOLD), self._of_process(at), self.kernels.take(slice(0))) for at in found])
 
     def _with(self, rows: Ops | Annotations, pattern: re.Pattern[str]) -> Bools:
         """Which processes have rows of such a name."""
-        wanted = np.array([pattern.match(text) is not None for text in self.texts], np.bool_)
-        named = self.process_of[rows.thread[wanted[rows.name]]] if len(rows) else rows.thread
+        named = self.process_of[rows.thread[self._named(pattern)[rows.name]]] if len(rows) else rows.thread
         return np.bincount(named, minlength=len(self.pids)) > 0
+
+    def _named(self, pattern: re.Pattern[str]) -> Bools:
+        """Which texts begin so."""
+        return np.array([pattern.match(text) is not None for text in self.texts], np.bool_)
 
     def _launchers(self) -> Ints:
         """The process that launched each kernel, as a number of `pids`, or UNTOLD."""

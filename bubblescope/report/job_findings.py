@@ -57,7 +57,8 @@ OF_JOBS = (
         summary="recordings of one process, joined as one rank",
         meaning=(
             "a process was recorded several times, in files of their own or in one: these are earlier and later steps "
-            "of one rank, and numbers of steps that come again count on"
+            "of one rank, and numbers of steps that come again count on; or the same recording was given twice and "
+            "counts once"
         ),
         effect="None: what lies between two recordings is part of no step.",
         remedy="Nothing, if the files are of one run; keep the files of different runs apart.",

@@ -53,6 +53,11 @@ def test_ranks_count_on_alike():
     assert [rank.steps.number.tolist() for rank in found] == [[0, 1], [1]]
 
 
+def test_one_file_has_one_clock():
+    """From wherever it counts."""
+    assert joined(recording(0, absolute=False), recording(100, absolute=False)) == [2]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -60,7 +65,7 @@ def test_ranks_count_on_alike():
         ({}, {"at": 30}),
         ({"process": None}, {"process": None}),
         ({"host": "a"}, {"host": "b"}),
-        ({"absolute": False}, {"absolute": False}),
+        ({"absolute": False}, {"absolute": False, "name": "b.json"}),
         ({"rank": 0, "said": "metadata"}, {"rank": 1, "said": "metadata"}),
         ({"rank": 0, "said": "filename"}, {"rank": 1, "said": "filename"}),
     ],

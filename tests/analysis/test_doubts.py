@@ -42,6 +42,33 @@ def test_clocks_hours_apart_are_noticed(tmp_path):
     assert (report.quality.verdict, report.bubble.trusted) == ("degraded", False)
 
 
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+@pytest.mark.parametrize(
+    ("seconds", "hosts", "noticed"), [(59, 0, True), (20, 0, False), (59, 2, False), (20, 1, True), (0, 1, False)]
+)
+def test_replicas_recorded_when_all_others_were_over(tmp_path, backend, seconds, hosts, noticed):
+    """Are of another run, unless the clocks of hosts may be off by as much, or what they exchanged ties these."""
+    shape = {
+        "d": 2,
+        "dp_ns": 0,
+        "metadata": "none",
+        "ranks_a_host": 4 // (hosts or 1),
+        "backend": backend,
+        "labels": "none",
+    }
+    made = Job(**(SMALL | shape), compress=False)
+    for rank_, path in enumerate(write(made, tmp_path)):
+        document = orjson.loads(path.read_bytes())
+        later = made.place(rank_)[1] == 1
+        document["host_name"] = f"node{int(later) if hosts == 2 else 0}" if hosts else None
+        document["baseTimeNanoseconds"] = document.get("baseTimeNanoseconds", 0) + later * seconds * 10**9
+        path.write_bytes(orjson.dumps(document))
+    report = analyze([str(tmp_path)]).report
+    said = [f.message for f in report.quality.findings if f.code == "clock-uncertain"]
+    assert any("recordings of different runs" in message for message in said) == noticed
+    assert noticed <= (report.quality.verdict != "ok")
+
+
 def test_messages_that_arrive_before_they_are_sent_are_noticed(tmp_path):
     """Clocks 20 ms apart in a window of a quarter second: wait and transfer cannot be told apart."""
     report = found(tmp_path, skew_ns=(20_000_000, 0))

@@ -89,6 +89,22 @@ class TestProcesses:
         found = ranks(runs("a", 1, 0, pid=70, gpu=0), runs("b", 11, 0, pid=71, gpu=0))
         assert ran(found) == [({"a"}, {"70"}), ({"b"}, {"71"})]
 
+    def test_gpus_that_two_nodes_number_alike(self, ranks):
+        """Come in the order of their processes, and those of one process in theirs; launches tell whose they are."""
+        rows = [runs("abcd"[n], 10 * n, 0, pid=70 + n, gpu=n % 2, device=n % 2) for n in (2, 0, 3, 1)]
+        assert ran(ranks(*rows)) == [({name}, {str(70 + n)}) for n, name in enumerate("abcd")]
+        rows = [runs("abcd"[n], 10 * n, 0, pid=70 + n // 2, gpu=n % 2, device=n % 2) for n in (2, 0, 3, 1)]
+        assert [names for names, _ in ran(ranks(*rows))] == [{"a"}, {"b"}, {"c"}, {"d"}]
+
+    @pytest.mark.parametrize("mark", ["r{}_{}", "[{}] {}", "{}/{}", "{1}@n{0}", "{1}.{0}"])
+    def test_ids_that_share_a_mark(self, ranks, mark):
+        """Are one rank's: numbers that collide, in order of time, do not matter."""
+        rows = [
+            row for n in (0, 1, 2) for row in runs("abc"[n], 1, n, pid=mark.format(n, 7000 - n), gpu=mark.format(n, 0))
+        ]
+        found = ran(ranks(*sorted(rows, key=lambda row: row["ts"])))
+        assert sorted(found, key=str) == sorted([({"abc"[n]}, {mark.format(n, 7000 - n)}) for n in (0, 1, 2)], key=str)
+
     def test_two_gpus_that_call_themselves_0(self, ranks):
         """Are two, as their processes differ."""
         found = ranks(runs("a", 1, 0, gpu=0, device=0), runs("b", 1, 0, pid=100070, gpu=100000, device=0))
@@ -267,3 +283,32 @@ def test_a_clock_of_the_gpu_that_is_off(ranks):
     other = runs("b", 1, 5, pid=100070, gpu=100000, many=20, late=late)
     mixed = sorted(first + other, key=lambda row: row["ts"])
     assert ran(ranks(mixed)) == [({"a"}, {"70"}), ({"b"}, {"100070"})]
+
+
+class TestOneStepAtATime:
+    """What overlapping marks of one step tell."""
+
+    @pytest.mark.parametrize(
+        ("other", "several"),
+        [
+            ({"ts": 5, "tid": 2}, True),
+            ({"ts": 25}, True),
+            ({"ts": 0}, False),  # word for word
+            ({"ts": 0.6}, False),  # as a tool rounded it
+            ({"ts": 10, "dur": 50}, False),  # inside of the first
+            ({"ts": 200}, False),  # later
+        ],
+    )
+    def test_marks(self, ranks, other, several):
+        """Of two threads, or that cross, are of two processes; copies and what nests are not."""
+        rows = [note("ProfilerStep#3", 0, 100), note("ProfilerStep#3", **({"dur": 100} | other)), runs("a", 1, 0)]
+        if several:
+            with pytest.raises(InputError, match="a process is in one step several times at once"):
+                ranks(*rows)
+        else:
+            assert len(ranks(*rows)) >= 1
+
+    def test_one_mark_that_is_damaged(self, ranks):
+        """Tells nothing, where the other steps come one at a time."""
+        steps = [note(f"ProfilerStep#{n}", 100 * n, 90) for n in range(4)]
+        assert len(ranks(steps, note("ProfilerStep#1", 120, 300), runs("a", 1, 0))) == 1
