@@ -1,8 +1,8 @@
-"""Whether a rank holds the last stage of its pipeline, by how soon its backwards follow its forwards.
+"""Whether a rank holds the last stage of its pipeline, by which backward follows a forward, and how soon.
 
 Behind every other stage a micro-batch passes forwards and backwards through at least one more before its gradient is
-back. So where a backward begins sooner behind its forward than a stage takes for both, no stage follows; nor does one
-where the forwards of a step are all run before the first backward, and this begins as soon as they have ended.
+back. Meanwhile a rank runs other forwards, so that their backwards are not next to them; and where it waits instead, it
+waits longer than a forward of its own, unless what follows is light. So the order counts, and the gap beside it.
 """
 
 from __future__ import annotations
@@ -10,31 +10,30 @@ from __future__ import annotations
 import numpy as np
 
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Ints, Times
+from bubblescope.model.columns import Bools
 from bubblescope.model.timeline import Actions, RankTimeline
 
 __all__ = ["recurs", "turns"]
 
 SOON = 0.5
-"""Share of a forward and a backward within which no further stage can have run both."""
+"""Share of a forward and a backward within which no further stage of about the same weight can have run both."""
 AT_ONCE = 0.1
 """Share of a forward below which a gap is none."""
+MANY = 4
+"""Forwards that no inner rank runs ahead of light stages: it runs as many ahead as stages follow, and one more."""
 
 
 def turns(timeline: RankTimeline) -> bool:
     """Whether micro-batches turn round on the rank; true without backwards, which could tell otherwise."""
     a = timeline.actions
-    a = a.take(a.stage == a.stage.max(initial=-1))
-    forward, backward = a.take(a.kind == Kind.F), a.take((a.kind == Kind.B) | (a.kind == Kind.I))
+    a = a.take((a.stage == a.stage.max(initial=-1)) & (a.kind != Kind.W))
+    forward, backward = a.take(a.kind == Kind.F), a.take(a.kind != Kind.F)
     if not len(forward) or not len(backward):
         return True
-    length = float(np.median(_length(forward)))
-    soon = SOON * (length + float(np.median(_length(backward))))
-    turning = [
-        bool(np.any(_gaps(forward.take(forward.step == step), backward.take(backward.step == step)) < soon))
-        or _at_once(a.take(a.step == step), AT_ONCE * length)
-        for step in np.unique(backward.step).tolist()
-    ]
+    length = float(np.median(forward.end - forward.start))
+    soon = SOON * (length + float(np.median(backward.end - backward.start)))
+    steps = [a.take(a.step == step) for step in np.unique(backward.step).tolist()]
+    turning = [_alternates(step, soon) or _at_once(step, AT_ONCE * length) for step in steps]
     return 2 * turning.count(True) > len(turning)
 
 
@@ -45,25 +44,23 @@ def recurs(timeline: RankTimeline) -> bool:
     return bool(np.unique(keys, axis=1).shape[1] < len(a))
 
 
-def _length(actions: Actions) -> Times:
-    return actions.end - actions.start
-
-
-def _gaps(forward: Actions, backward: Actions) -> Times:
-    """From the end of each forward of a step to the start of its backward."""
-    ends = dict(zip(_ids(forward), forward.end.tolist(), strict=True))
-    pairs = zip(_ids(backward), backward.start.tolist(), strict=True)
-    return np.array([start - ends[key] for key, start in pairs if key in ends], np.int64)
-
-
-def _ids(actions: Actions) -> list[tuple[int, int]]:
-    return list(zip(actions.microbatch.tolist(), actions.slice.tolist(), strict=True))
+def _alternates(a: Actions, within: float) -> bool:
+    """Whether most micro-batches of a step, of two or more, run their backward next to their forward, and soon."""
+    forward, each = a.kind == Kind.F, len(np.unique(a.microbatch))
+    same = (np.diff(a.microbatch) == 0) & (np.diff(a.slice) == 0)
+    next_ = forward[:-1] & ~forward[1:] & same & (a.start[1:] - a.end[:-1] < within)
+    return each > 1 and 2 * int(np.sum(next_)) > each
 
 
 def _at_once(a: Actions, within: float) -> bool:
-    """Whether all forwards of a step come before its first backward, which begins as soon as they have ended."""
-    forward: Ints = a.kind == Kind.F
-    if forward.all() or not forward.any() or len(np.unique(a.microbatch)) < 2:
+    """Whether all forwards of a step come before its first backward, which begins as soon as they have ended.
+
+    That of the last forward cannot be there so soon; that of an earlier one may, where few forwards are ahead.
+    """
+    forward: Bools = a.kind == Kind.F
+    if forward.all() or not forward.any():
         return False
-    ended, begun = a.end[forward].max(), a.start[~forward].min()
-    return bool(0 <= begun - ended < within)
+    last, first = np.flatnonzero(forward)[-1], np.flatnonzero(~forward)[0]
+    gap = int(a.start[first] - a.end[last])
+    own = a.microbatch[last] == a.microbatch[first] and a.slice[last] == a.slice[first]
+    return bool(0 <= gap < within and (own or np.sum(forward) >= MANY))
