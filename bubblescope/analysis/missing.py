@@ -45,6 +45,8 @@ def _mean_useful(job: Job, seen: Mapping[int, float], usual: _Range, anything: _
     """
     total, p = sum(seen.values()), job.plan.pp
     if not job.plan.sized:  # of any number of ranks: the more of one kind are unseen, the nearer is the mean to theirs
+        if len(seen) == 1 and 0 not in seen:  # which may be the last
+            return anything
         light, heavy = ((total + each) / (len(seen) + 1) for each in anything)
         return min(usual[0], light), max(usual[1], heavy)
     apart = _is_untold(job)
