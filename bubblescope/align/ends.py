@@ -13,7 +13,7 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools
 from bubblescope.model.timeline import Actions, RankTimeline
 
-__all__ = ["recurs", "turns"]
+__all__ = ["ahead", "recurs", "turns"]
 
 SOON = 0.5
 """Share of a forward and a backward within which no further stage of about the same weight can have run both."""
@@ -23,8 +23,12 @@ MANY = 4
 """Forwards that no inner rank runs ahead of light stages: it runs as many ahead as stages follow, and one more."""
 
 
-def turns(timeline: RankTimeline) -> bool:
-    """Whether micro-batches turn round on the rank; true without backwards, which could tell otherwise."""
+def turns(timeline: RankTimeline, before: RankTimeline | None = None) -> bool:
+    """Whether micro-batches turn round on the rank; true without backwards, which could tell otherwise.
+
+    `before` is the rank before it, where that was recorded: from one to the next the forwards ahead become one fewer,
+    so that where they become fewer still, the row ends here, and a single backward that follows soon is enough.
+    """
     a = timeline.actions
     a = a.take((a.stage == a.stage.max(initial=-1)) & (a.kind != Kind.W))
     forward, backward = a.take(a.kind == Kind.F), a.take(a.kind != Kind.F)
@@ -33,8 +37,18 @@ def turns(timeline: RankTimeline) -> bool:
     length = float(np.median(forward.end - forward.start))
     soon = SOON * (length + float(np.median(backward.end - backward.start)))
     steps = [a.take(a.step == step) for step in np.unique(backward.step).tolist()]
-    turning = [_alternates(step, soon) or _at_once(step, AT_ONCE * length) for step in steps]
+    ends = before is not None and ahead(before) - ahead(timeline) > 1
+    turning = [
+        _alternates(step, soon) or _at_once(step, AT_ONCE * length) or (ends and _answers(step, soon)) for step in steps
+    ]
     return 2 * turning.count(True) > len(turning)
+
+
+def ahead(timeline: RankTimeline) -> int:
+    """Most forwards of a step before its first backward."""
+    a = timeline.actions
+    steps = [a.kind[a.step == step] != Kind.F for step in np.unique(a.step).tolist()]
+    return max((int(np.argmax(backward)) for backward in steps if backward.any()), default=0)
 
 
 def recurs(timeline: RankTimeline) -> bool:
@@ -64,3 +78,15 @@ def _at_once(a: Actions, within: float) -> bool:
     gap = int(a.start[first] - a.end[last])
     own = a.microbatch[last] == a.microbatch[first] and a.slice[last] == a.slice[first]
     return bool(0 <= gap < within and (own or np.sum(forward) >= MANY))
+
+
+def _answers(a: Actions, within: float) -> bool:
+    """Whether any micro-batch of a step begins its backward soon behind its forward, whatever ran in between."""
+    ends = {key: end for key, kind, end in zip(_ids(a), a.kind.tolist(), a.end.tolist(), strict=True) if kind == Kind.F}
+    backward = a.take(a.kind != Kind.F)
+    pairs = zip(_ids(backward), backward.start.tolist(), strict=True)
+    return any(start - ends[key] < within for key, start in pairs if key in ends)
+
+
+def _ids(actions: Actions) -> list[tuple[int, int]]:
+    return list(zip(actions.microbatch.tolist(), actions.slice.tolist(), strict=True))

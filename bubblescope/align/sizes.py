@@ -47,8 +47,13 @@ def is_sized(timelines: Timelines, pipelines: Sequence[Pipeline], world: int, *,
         return not assumed or len(timelines) == world
     if any(map(_holds_several, timelines.values())):
         return True  # the stages of a rank lie as far apart as there are ranks
-    last = [timelines[rank] for pipeline in pipelines for rank in pipeline[-1] if rank in timelines]
-    return len(pipelines[0]) > 1 and any(map(turns, last))
+    return len(pipelines[0]) > 1 and any(_ends(pipeline, timelines) for pipeline in pipelines)
+
+
+def _ends(pipeline: Pipeline, timelines: Timelines) -> bool:
+    """Whether a rank of the last position of a pipeline shows that none follows it."""
+    before = next((timelines[rank] for rank in pipeline[-2] if rank in timelines), None)
+    return any(turns(timelines[rank], before) for rank in pipeline[-1] if rank in timelines)
 
 
 def _holds_several(timeline: RankTimeline) -> bool:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from bubblescope.align.ends import ahead
 from bubblescope.align.follow import Told, follow
 from bubblescope.align.guess import Guess, guess
 from bubblescope.align.unnamed import chunks
-from bubblescope.model.actions import Kind
 from bubblescope.model.job import Pipeline, Plan
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import RankTimeline
@@ -80,15 +80,8 @@ def _of_more(seen: Timelines, p: int) -> bool:
 
     In every schedule a rank that holds several chunks runs as many forwards ahead as there are ranks, or more.
     """
-    ahead = min(_ahead(timeline) for timeline in seen.values())
-    return any((more := guess(seen, q)) is not None and more.told for q in range(p + 1, ahead + 1))
-
-
-def _ahead(timeline: RankTimeline) -> int:
-    """Most forwards of a step before its first backward."""
-    a = timeline.actions
-    steps = [a.kind[a.step == step] != Kind.F for step in np.unique(a.step).tolist()]
-    return max((int(np.argmax(backward)) for backward in steps if backward.any()), default=0)
+    most = min(ahead(timeline) for timeline in seen.values())
+    return any((more := guess(seen, q)) is not None and more.told for q in range(p + 1, most + 1))
 
 
 def _line(pipeline: Pipeline, timelines: Timelines) -> dict[int, RankTimeline]:

@@ -84,3 +84,12 @@ def test_a_micro_batch_that_comes_twice_passes_through_two_stages():
     assert recurs(acting(("?F0", 0, 10), ("?F0", 10, 20), ("?B0", 20, 30)))
     assert not recurs(acting(("?F0", 0, 10), ("?F1", 10, 20), ("?B0", 20, 30)))
     assert not recurs(acting(("0F0", 0, 10), ("3F0", 10, 20), ("3B0", 20, 30)))
+
+
+@pytest.mark.parametrize(("ahead", "last"), [(5, True), (4, True), (3, False), (2, False)])
+def test_a_row_of_ranks_that_breaks_off_ends(ahead, last):
+    """Where the rank before runs two forwards more ahead, one backward that follows soon is enough."""
+    before = acting(*[(f"0F{i}", 10 * i, 10 * i + 10) for i in range(ahead)], ("0B0", 60, 80))
+    rows = [("1F0", 0, 10), ("1F1", 10, 20), ("1B0", 20, 30), ("1F2", 30, 40), ("1B1", 40, 49), ("1B2", 49, 59)]
+    assert turns(acting(*rows), before) == last
+    assert not turns(acting(*rows))
