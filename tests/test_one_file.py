@@ -178,6 +178,22 @@ class TestOneProcess:
         (finding,) = [found for found in report.quality.findings if found.code == "unlabelled"]
         assert "copies from one GPU of a process to another may pass between stages" in finding.message
 
+    @pytest.mark.parametrize("copy", ["Memcpy DtoD (Device -> Device)", "CopyDeviceToDevice", None])
+    def test_copies_that_name_no_other_gpu_are_no_reason_for_calm(self, tmp_path, copy):
+        """Nor is it where there is none: activations may go through the host."""
+        (path,) = write(Job(**BASE, labels="none", one_process=True, one_file="behind", compress=False), tmp_path)
+        document = json.loads(path.read_text())
+        peers = [event for event in document["traceEvents"] if "PtoP" in event["name"]]
+        assert peers
+        for event in peers:
+            event["name"] = copy
+        document["traceEvents"] = [event for event in document["traceEvents"] if event["name"]]
+        path.write_text(json.dumps(document))
+        report = analyze([path]).report
+        assert (report.bubble.measured, report.quality.verdict) == (None, "degraded")
+        (finding,) = [found for found in report.quality.findings if found.code == "unlabelled"]
+        assert "GPUs of one process that no communication connects" in finding.message
+
     @pytest.mark.parametrize("exported", [False, True])
     def test_host_events_are_shared_out(self, tmp_path, exported):
         """Each GPU has the labels of its own stage, and the marks of steps, which one thread sets, are of all."""

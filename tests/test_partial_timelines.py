@@ -53,7 +53,9 @@ def parts(draw):
         schedule=schedule,
         p=p,
         v=v,
-        m=p * draw(st.sampled_from((1, 2))) if v == 2 else draw(st.sampled_from((2, 4, 7))),
+        m=p * draw(st.sampled_from((1, 2)))
+        if v == 2
+        else draw(st.sampled_from((4, 7) if schedule == "gpipe" else (2, 4, 7))),
         forward_ns=1_000_000,
         backward_ns=draw(st.sampled_from((1_000_000, 2_000_000, 2_500_000))),
         scale=tuple(draw(st.sampled_from((1, 1.03, 0.98))) for _ in range(p)),
@@ -83,6 +85,48 @@ def test_whatever_is_missing_the_truth_is_inside(part):
         assert report.quality.verdict != "ok"
         if job.v == 1:  # two chunks of one rank alone lie apart on a ring of three as on a fold of two
             assert report.layout.pp in {None, job.p}
+
+
+@st.composite
+def odd_ends(draw):
+    """A job whose last rank is lighter or heavier than the others, some of its positions, and a form without sizes."""
+    schedule, p = draw(st.sampled_from(("1f1b", "gpipe", "interleaved-1f1b"))), draw(st.sampled_from((2, 3, 4)))
+    v = 2 if schedule == "interleaved-1f1b" else 1
+    job = Job(
+        schedule=schedule,
+        p=p,
+        v=v,
+        m=p * draw(st.sampled_from((1, 2, 3))) if v == 2 else draw(st.sampled_from((1, 2, 3, 4, 8))),
+        forward_ns=1_000_000,
+        backward_ns=draw(st.sampled_from((1_000_000, 2_000_000))),
+        scale=(*[1.0] * (p - 1), draw(st.sampled_from((0.1, 0.2, 0.3, 0.45, 1, 2)))),
+        steps=3,
+    )
+    kept = draw(st.sets(st.sampled_from(range(p)), min_size=1, max_size=p - 1))
+    return job, kept, draw(st.sampled_from(("dumps", "table", "table of ranks")))
+
+
+@settings(max_examples=25)
+@given(odd_ends())
+def test_a_light_or_heavy_last_stage_may_be_missing(part):
+    """Nobody takes the one before a light stage for the last, and the interval leaves open what the last works."""
+    job, kept, form = part
+    with TemporaryDirectory() as folder:
+        report = analyze([written(Path(folder), job, kept, form)]).report
+    assert report.quality.verdict != "ok"
+    if report.bubble.lower is not None:
+        assert report.bubble.lower - EPS <= truth(job).bubble <= report.bubble.upper + EPS
+
+
+@pytest.mark.parametrize(("p", "m", "n"), [(4, 12, 2), (4, 12, 3), (3, 6, 2), (4, 4, 3)])
+def test_orders_that_are_those_of_more_ranks_tell_no_number(tmp_path, p, m, n):
+    """Two chunks on four ranks look like three or five on fewer."""
+    job = Job(schedule="interleaved-1f1b", p=p, v=2, m=m, forward_ns=1_000_000, backward_ns=2_000_000, steps=2)
+    report = analyze([written(tmp_path, job, set(range(n)), "dumps")]).report
+    assert (report.layout.pp, report.bubble.measured, report.schedule.name) == (None, None, "unknown")
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    assert analyze([written(whole, job, set(range(p)), "dumps")]).report.layout.pp == p
 
 
 PLAIN = Job(p=4, m=8, forward_ns=1_000_000, backward_ns=2_000_000, steps=3)

@@ -14,6 +14,7 @@ from bubblescope.align.axis import laid_out
 from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import fit
 from bubblescope.align.communicators import resolved
+from bubblescope.align.from_one import from_zero
 from bubblescope.align.lines import lined
 from bubblescope.align.links import links
 from bubblescope.align.pairs import makers, matches
@@ -33,7 +34,7 @@ Timelines = Mapping[int, RankTimeline]
 
 def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
-    timelines = agreed(lined(resolved(laid_out(dict(sorted(timelines.items()))))))
+    timelines, moved = from_zero(agreed(lined(resolved(laid_out(dict(sorted(timelines.items())))))))
     plan = layout.plan(timelines, options)
     timelines = replicated(timelines, plan)
     told, untold = identified(timelines, plan, options)
@@ -51,7 +52,12 @@ def resolve(timelines: Timelines, options: Options) -> Job:
         clock=ClockFit(method="none", offsets=dict.fromkeys(staged, 0)),
         placement=_placement(staged, plan, options),
         untold_chunks=untold,
-        findings=(*plan.findings, *_untold(untold, staged), *_conflict(staged, plan, options, told=untold is None)),
+        findings=(
+            *moved,
+            *plan.findings,
+            *_untold(untold, staged),
+            *_conflict(staged, plan, options, told=untold is None),
+        ),
     )
     return _on_one_clock(job)
 

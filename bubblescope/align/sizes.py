@@ -12,7 +12,7 @@ from bubblescope.model.job import Pipeline
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
-__all__ = ["cut_short", "is_sized", "unsized"]
+__all__ = ["cut_short", "is_sized", "states_size", "unsized"]
 
 Timelines = Mapping[int, RankTimeline]
 
@@ -26,6 +26,12 @@ def cut_short(timelines: Timelines) -> bool:
     return tables and not all(turns(t) and not recurs(t) and not t.pipelined for t in timelines.values())
 
 
+def states_size(timelines: Timelines) -> bool:
+    """Whether metadata state how many ranks the job, a group or an axis has."""
+    identities = [t.identity for t in timelines.values()]
+    return any(i.world_size or i.groups or any(c.degree for c in i.coordinates) for i in identities)
+
+
 def is_sized(timelines: Timelines, pipelines: Sequence[Pipeline], world: int, *, assumed: bool) -> bool:
     """Whether something tells how many ranks the pipelines have; in timelines the last rank shows that it is the last.
 
@@ -35,16 +41,19 @@ def is_sized(timelines: Timelines, pipelines: Sequence[Pipeline], world: int, *,
         world: the ranks of the job, at least.
         assumed: whether the pipelines are no more than all ranks in their order.
     """
-    identities = [t.identity for t in timelines.values()]
-    stated = any(i.world_size or i.groups or any(c.degree for c in i.coordinates) for i in identities)
-    if stated or not pipelines:
+    if states_size(timelines) or not pipelines:
         return True
     if any(t.reconstruction != "table" for t in timelines.values()):
         return not assumed or len(timelines) == world
     if any(map(_holds_several, timelines.values())):
         return True  # the stages of a rank lie as far apart as there are ranks
-    last = [timelines[rank] for pipeline in pipelines for rank in pipeline[-1] if rank in timelines]
-    return len(pipelines[0]) > 1 and any(map(turns, last))
+    return len(pipelines[0]) > 1 and any(_ends(pipeline, timelines) for pipeline in pipelines)
+
+
+def _ends(pipeline: Pipeline, timelines: Timelines) -> bool:
+    """Whether a rank of the last position of a pipeline shows that none follows it."""
+    before = next((timelines[rank] for rank in pipeline[-2] if rank in timelines), None)
+    return any(turns(timelines[rank], before) for rank in pipeline[-1] if rank in timelines)
 
 
 def _holds_several(timeline: RankTimeline) -> bool:

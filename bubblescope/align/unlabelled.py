@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from bubblescope.align.ends import ahead
 from bubblescope.align.follow import Told, follow
-from bubblescope.align.guess import guess
+from bubblescope.align.guess import Guess, guess
 from bubblescope.align.unnamed import chunks
 from bubblescope.model.job import Pipeline, Plan
 from bubblescope.model.options import Options
@@ -64,7 +65,23 @@ def _told(timelines: Timelines, plan: Plan) -> tuple[dict[int, Sequence[Told]], 
     guessed = guess(seen, plan.pp, _stated(timelines))
     if guessed is None:
         return {}, None
+    if not plan.sized and guessed.told and (_few(guessed, plan.pp) or _of_more(seen, plan.pp)):
+        return {}, guessed.chunks
     return {at: [told] for at, told in guessed.told.items()}, guessed.chunks
+
+
+def _few(guessed: Guess, p: int) -> bool:
+    """Whether there are fewer micro-batches than positions: then most schedules are one."""
+    return any(int(told.microbatch.max(initial=0)) + 1 < p for told in guessed.told.values())
+
+
+def _of_more(seen: Timelines, p: int) -> bool:
+    """Whether the positions of a whole pipeline may be the first of one with more, of fewer chunks each.
+
+    In every schedule a rank that holds several chunks runs as many forwards ahead as there are ranks, or more.
+    """
+    most = min(ahead(timeline) for timeline in seen.values())
+    return any((more := guess(seen, q)) is not None and more.told for q in range(p + 1, most + 1))
 
 
 def _line(pipeline: Pipeline, timelines: Timelines) -> dict[int, RankTimeline]:

@@ -6,19 +6,22 @@ the job says that it has one stage. Anything less leaves it open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bubblescope.model import writing as words
 from bubblescope.model.groups import PEER_COPY
 from bubblescope.model.job import Job
+from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import Messages, RankTimeline
 
 __all__ = ["signs"]
 
 Timelines = Mapping[int, RankTimeline]
 
+COMPUTING = 0.05
+"""Share of the work of a process's busiest GPU beyond which another computes as well."""
 _FIRST_STAGE = (0,)
 
 
@@ -26,7 +29,8 @@ def signs(job: Job) -> tuple[str, ...]:
     """What points to a pipeline, in words, where none was identified; empty where there is one, or surely none."""
     if job.plan.pipelines or _ruled_out(job):
         return ()
-    found = (_unnamed(job.timelines), _undirected(job.timelines), _handed_over(job.timelines), _labelled(job))
+    ranks = job.timelines
+    found = (_unnamed(ranks), _undirected(ranks), _handed_over(ranks), _unconnected(ranks), _labelled(job))
     return tuple(sign for sign in found if sign)
 
 
@@ -58,6 +62,29 @@ def _peer_copies(timeline: RankTimeline) -> int:
     """How many copies to another GPU of its process a rank made."""
     is_copy = np.array([call.op == PEER_COPY and call.purpose == "pp" for call in timeline.calls], bool)
     return int(np.sum(is_copy[timeline.collectives.call])) if len(is_copy) else 0
+
+
+def _unconnected(timelines: Timelines) -> str:
+    """GPUs that one process drives, two of which compute or more, and that no communication connects.
+
+    What they share goes through copies, or through the host, as outputs of stages do; replicas reduce gradients.
+    """
+    driven: dict[tuple[str | None, str], list[int]] = {}
+    for rank, timeline in timelines.items():
+        who = timeline.identity
+        if who.process is not None and who.device is not None:
+            driven.setdefault((who.host, who.process), []).append(rank)
+    ranks = [rank for mine in driven.values() if _is_apart([timelines[rank] for rank in mine]) for rank in mine]
+    if not ranks:
+        return ""
+    return f"{words.ranks_named(ranks)} are GPUs of one process that no communication connects, and may be stages"
+
+
+def _is_apart(gpus: Sequence[RankTimeline]) -> bool:
+    """Whether two GPUs of a process compute, or more, and none of them communicates."""
+    lengths = [Spans.of(gpu.work.start, gpu.work.end).total for gpu in gpus]
+    computing = sum(length > COMPUTING * max(lengths) for length in lengths)
+    return computing > 1 and not any(len(gpu.collectives) or len(gpu.messages) for gpu in gpus)
 
 
 def _counted(counts: Mapping[int, int], what: str) -> str:

@@ -18,8 +18,11 @@ __all__ = ["doubts"]
 
 CLOCK_ERROR = 0.01
 """Share of the window beyond which clocks that are known no better make the numbers degraded."""
-UNNAMED = 0.02
-"""Share of the window beyond which communication inside actions that nobody explains does."""
+UNNAMED = 0.005
+"""Share of the window beyond which communication inside actions that nobody explains does.
+
+The bubble may be off by as much; half a point is what durations and orders leave open anyway (SLACK).
+"""
 ALONE = 0.5
 """Share of the messages beyond which those without a partner do: as they go by order, one lost leaves many alone."""
 BETWEEN_RUNS = 30_000_000_000
@@ -168,7 +171,7 @@ def _unnamed(found: Study) -> Finding | None:
     if not total or exposed / total <= UNNAMED:
         return None
     message = (
-        f"{exposed / total:.0%} of the pipeline's time is communication of forwards and backwards, of groups whose "
+        f"{exposed / total:.1%} of the pipeline's time is communication of forwards and backwards, of groups whose "
         "purpose the traces do not tell: if it is tensor, context or expert parallelism, the bubble is that much "
         "smaller. Give the groups a description (group_desc of torch.distributed.new_group)"
     )

@@ -183,12 +183,16 @@ OF_FILES = (
     Code(
         name="ids-from-one",
         severity="warning",
-        summary="stages, micro-batches or ranks of a timeline that seem to count from 1",
+        summary="stages, micro-batches or ranks that seem to count from 1",
         meaning=(
-            "stages, micro-batches or ranks of a timeline seem to count from 1: the numbers from there on are all "
-            "there, and 0 is not; they are taken to count from 0"
+            "stages, micro-batches or ranks of a timeline, or those of labels, seem to count from 1: the numbers from "
+            "there on are all there, and 0 is not. Those of labels are moved to count from 0, unless a rank before "
+            "stage 1 may be missing; those of timelines are taken as they are"
         ),
-        effect="Number 0 counts as missing: a stage more, an unknown bubble, or departures from every order.",
+        effect=(
+            "Labels: the numbers of the report are one lower than those of the labels. Timelines: number 0 counts as "
+            "missing: a stage more, an unknown bubble, or departures from every order."
+        ),
         remedy="Write ids from 0. Where number 0 is missing indeed, give its file too.",
         see=("missing-ranks", "ignored-columns"),
     ),

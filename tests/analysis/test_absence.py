@@ -60,6 +60,38 @@ def test_sends_and_receives_of_unknown_direction_may_pass_between_stages():
     assert sign == "1 send/receive kernels stand alone, and may pass between stages (rank 0)"
 
 
+def gpu(number, *, work=40, calls=(), process="7", device=True):
+    """A rank that is a GPU of a process."""
+    of = rank(number, stray=[(0, work)], calls=calls)
+    return dataclasses.replace(
+        of, identity=dataclasses.replace(of.identity, process=process, device=str(number) if device else None)
+    )
+
+
+REDUCED = [call("", 10, 20, op="all_reduce")]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "pointing"),
+    [
+        ([gpu(0), gpu(1)], True),
+        ([gpu(0), gpu(1), gpu(2, work=1)], True),
+        ([gpu(0), gpu(1, work=1)], False),
+        ([gpu(0, calls=REDUCED), gpu(1, calls=REDUCED)], False),
+        ([gpu(0, calls=REDUCED), gpu(1)], False),
+        ([gpu(0), gpu(1, process="8")], False),
+        ([gpu(0, device=False), gpu(1, device=False)], False),
+        ([gpu(0)], False),
+    ],
+    ids=["two", "one idle", "one computes", "reduce", "one reduces", "two processes", "recorded twice", "alone"],
+)
+def test_gpus_of_one_process_that_nothing_connects_may_be_stages(gpus, pointing):
+    """They hand outputs over by copies of their own, or through the host."""
+    found = signs(without_pipeline(*gpus))
+    assert len(found) == pointing
+    assert all("GPUs of one process that no communication connects" in sign for sign in found)
+
+
 @pytest.mark.parametrize(
     ("stages", "world", "pointing"),
     [
