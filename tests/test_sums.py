@@ -8,6 +8,7 @@ import pytest
 
 from bubblescope.engine import analyze
 from bubblescope.errors import InputError
+from bubblescope.ingest.sniff import sniff
 from bubblescope.model.options import Options, StepRange
 from tests.conftest import SAMPLES
 
@@ -27,11 +28,18 @@ def test_the_parts_of_every_sample_sum(sample, how):
     checked(SAMPLES / sample, how)
 
 
+def is_readable(path):
+    """Whether a path is a file of a format that is read."""
+    return path.is_file() and sniff(path).readable
+
+
 @pytest.mark.parametrize("how", ["ladder", "shapley"])
 @pytest.mark.parametrize("kind", ["torch", "frameworks", "synthetic"])
 def test_the_parts_of_recorded_and_simulated_jobs_sum(shared, kind, how):
-    """Each folder is a job."""
-    for folder in sorted((shared / kind).iterdir()):
+    """Each folder is a job; those of formats that are not read are passed over."""
+    folders = [folder for folder in sorted((shared / kind).iterdir()) if any(map(is_readable, folder.rglob("*")))]
+    assert len(folders) >= 3
+    for folder in folders:
         checked(folder, how)
 
 

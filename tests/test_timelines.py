@@ -179,7 +179,6 @@ def test_replicas_in_any_order_of_ranks():
         {"schedule": "1f1b", "p": 4, "m": 8},
         {"schedule": "gpipe", "p": 4, "m": 8},
         {"schedule": "interleaved-1f1b", "p": 8, "m": 16, "v": 2},
-        {"schedule": "interleaved-1f1b", "p": 4, "m": 8, "v": 3},
     ],
     ids=lambda shape: f"{shape['schedule']} {shape.get('v', 1)}",
 )
@@ -190,6 +189,15 @@ def test_dumps_without_any_ids(shape, tmp_path):
     told_right(job, report)
     assert {each.format for each in report.inputs} == {"timeline"}
     assert set(report.clock.drift_ppm.values()) == {0.0}
+
+
+def test_dumps_that_may_be_the_first_of_more(tmp_path):
+    """Four ranks of three chunks order their actions like the first of five of two: the size has to be stated."""
+    job = Job(schedule="interleaved-1f1b", p=4, m=8, v=3, steps=4, jitter=0.05, p2p_ns=200_000)
+    dumps = as_dumps(tmp_path, rows_of(job))
+    told_right(job, analyze(dumps, Options(pp=4)).report)
+    alone = analyze(dumps).report
+    assert (alone.schedule.name, alone.quality.verdict, alone.bubble.measured) == ("unknown", "degraded", None)
 
 
 def test_contradictions_of_clocks_are_counted(tmp_path):
