@@ -89,14 +89,17 @@ def test_whatever_is_missing_the_truth_is_inside(part):
 
 @st.composite
 def odd_ends(draw):
-    """A job whose last rank is lighter or heavier than the others, some of its positions, and a form without sizes."""
+    """A job whose last rank is lighter or heavier than the others, some of its positions, and a form without sizes.
+
+    Two chunks with a micro-batch a rank, before a light stage, are to the nanosecond what gpipe does on fewer ranks.
+    """
     schedule, p = draw(st.sampled_from(("1f1b", "gpipe", "interleaved-1f1b"))), draw(st.sampled_from((2, 3, 4)))
     v = 2 if schedule == "interleaved-1f1b" else 1
     job = Job(
         schedule=schedule,
         p=p,
         v=v,
-        m=p * draw(st.sampled_from((1, 2, 3))) if v == 2 else draw(st.sampled_from((1, 2, 3, 4, 8))),
+        m=p * draw(st.sampled_from((2, 3))) if v == 2 else draw(st.sampled_from((1, 2, 3, 4, 8))),
         forward_ns=1_000_000,
         backward_ns=draw(st.sampled_from((1_000_000, 2_000_000))),
         scale=(*[1.0] * (p - 1), draw(st.sampled_from((0.1, 0.2, 0.3, 0.45, 1, 2)))),

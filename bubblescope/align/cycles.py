@@ -68,11 +68,11 @@ def _recorder(timeline: RankTimeline) -> Recorder | None:
 
 
 def _start(timeline: RankTimeline) -> int:
-    return int(timeline.steps.start.min())
+    return int(timeline.steps.start.min()) if len(timeline.steps) else 0
 
 
 def _end(timeline: RankTimeline) -> int:
-    return int(timeline.steps.end.max())
+    return int(timeline.steps.end.max()) if len(timeline.steps) else 0
 
 
 def _apart(recordings: Sequence[RankTimeline]) -> bool:

@@ -134,14 +134,19 @@ def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list
         if here:
             position = {rank: at for at, ranks in enumerate(positions) for rank in ranks if rank in here}
             seen = job.plan.sized and len(set(position.values())) == len(positions)
-            placed = seen or job.plan.source != ASSUMED
-            owned = _owned(here) if placed and _one_way(job) else None
+            told = seen or (job.plan.source != ASSUMED and not any(map(_by_kernels, map(views.__getitem__, here))))
+            owned = _owned(here) if told and _one_way(job) else None
             window, doubt = (owned, 0) if owned is not None else _joined(here, job.clock)
             spanned = seen or owned is not None
             bounds = [step.end - step.start for step in here.values()] if seen else list(_step_bounds(views, here))
             longest = max(bounds, default=None)
             result.append(PipelineStep(pipeline, number, window, doubt, here, position, seen, spanned, longest))
     return [step for step in result if step.window.length and any(step.useful.values())]
+
+
+def _by_kernels(view: RankView) -> bool:
+    """Whether kernels alone tell a rank's actions, so that weight gradients may hide among its backwards."""
+    return view.timeline.reconstruction == "kernels"
 
 
 def _step_bounds(views: Mapping[int, RankView], steps: Mapping[int, RankStep]) -> Iterator[int]:

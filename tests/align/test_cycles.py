@@ -88,3 +88,10 @@ def test_a_rank_that_metadata_tell():
     """Is kept."""
     (found,) = recorded_again([recording(100 * n, rank=3, said="metadata") for n in (1, 2)])
     assert found.rank == 3
+
+
+def test_what_has_no_step_stays_by_itself():
+    """A file that is cut before its first step is no recording of another's rank, and breaks nothing."""
+    empty = replace(timeline(-1), identity=Identity(process="70"), absolute=True)
+    assert len(recorded_again([empty])) == 1
+    assert len(recorded_again([empty, recording(0), recording(100)])) == 2
