@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bubblescope.align.cycles import recorded_again
-from bubblescope.model.timeline import Messages
+from bubblescope.model.timeline import Messages, Steps
 from bubblescope.model.trace import Identity, Source
 from tests.building import timeline
 
@@ -92,6 +92,6 @@ def test_a_rank_that_metadata_tell():
 
 def test_what_has_no_step_stays_by_itself():
     """A file that is cut before its first step is no recording of another's rank, and breaks nothing."""
-    empty = replace(timeline(-1), identity=Identity(process="70"), absolute=True)
+    empty = replace(timeline(-1), identity=Identity(process="70"), absolute=True, steps=Steps.empty())
     assert len(recorded_again([empty])) == 1
     assert len(recorded_again([empty, recording(0), recording(100)])) == 2
