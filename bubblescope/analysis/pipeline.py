@@ -134,8 +134,8 @@ def pipeline_steps(job: Job, views: Mapping[int, RankView], number: int) -> list
         if here:
             position = {rank: at for at, ranks in enumerate(positions) for rank in ranks if rank in here}
             seen = job.plan.sized and len(set(position.values())) == len(positions)
-            told = seen or (job.plan.source != ASSUMED and not any(map(_by_kernels, map(views.__getitem__, here))))
-            owned = _owned(here) if told and _one_way(job) else None
+            placed = seen or (job.plan.source != ASSUMED and not any(map(_by_kernels, map(views.__getitem__, here))))
+            owned = _owned(here) if placed and _one_way(job) else None
             window, doubt = (owned, 0) if owned is not None else _joined(here, job.clock)
             spanned = seen or owned is not None
             bounds = [step.end - step.start for step in here.values()] if seen else list(_step_bounds(views, here))
