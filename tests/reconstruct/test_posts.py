@@ -12,6 +12,7 @@ from bubblescope.reconstruct.units import gather
 from tests.building import group, note, op, run, trace
 
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+GENERIC = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
 PARAMS = "record_param_comms"
 
 
@@ -32,14 +33,15 @@ def post(word, peer, start, end=None):
     return op(PARAMS, start, start + 2 if end is None else end, comm=args)
 
 
-def test_a_coalesced_kernel_holds_what_was_posted_since_the_launch_before():
+@pytest.mark.parametrize("kernel", [SENDRECV, GENERIC])
+def test_a_coalesced_kernel_holds_what_was_posted_since_the_launch_before(kernel):
     """Two calls, one launch: a send and a receive; the next launch holds only what came after."""
     rows = [
         post("send", 2, 0),
         post("recv", 0, 3),
-        run(SENDRECV, 6, 20, 30),
+        run(kernel, 6, 20, 30),
         post("recv", 2, 8),
-        run(SENDRECV, 11, 40, 50),
+        run(kernel, 11, 40, 50),
     ]
     assert halves(rows) == [(20, "send 2"), (20, "recv 0"), (40, "recv 2")]
 
@@ -71,18 +73,9 @@ def test_names_of_operators_tell_the_direction():
 
 
 def test_a_kernel_of_any_operation_holds_what_was_posted():
-    """Its name tells nothing; the sends and receives before its launch do."""
-    generic = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
-    rows = [
-        post("send", 2, 0),
-        post("recv", 0, 3),
-        run(generic, 6, 20, 30),
-        post("recv", 2, 8),
-        run(generic, 11, 40, 50),
-    ]
-    assert halves(rows) == [(20, "send 2"), (20, "recv 0"), (40, "recv 2")]
-    assert halves(op("c10d::send", 0, 2), run(generic, 6, 20, 30)) == [(20, "send -1")]
-    assert halves(note("nccl:recv 0<-1", 0, 2), run(generic, 6, 20, 30), rank=0) == [(20, "recv 1")]
+    """Its name tells nothing; a send before its launch does, also by the name of an operator alone."""
+    assert halves(op("c10d::send", 0, 2), run(GENERIC, 6, 20, 30)) == [(20, "send -1")]
+    assert halves(note("nccl:recv 0<-1", 0, 2), run(GENERIC, 6, 20, 30), rank=0) == [(20, "recv 1")]
 
 
 def test_an_all_to_all_is_not_torn_apart():
