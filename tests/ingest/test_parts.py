@@ -312,3 +312,11 @@ class TestOneStepAtATime:
         """Tells nothing, where the other steps come one at a time."""
         steps = [note(f"ProfilerStep#{n}", 100 * n, 90) for n in range(4)]
         assert len(ranks(steps, note("ProfilerStep#1", 120, 300), runs("a", 1, 0))) == 1
+
+
+@pytest.mark.parametrize(
+    "stray", [kernel("a", -1, 300, pid=5, device=5), kernel("a", 99, 300, device=2**40)], ids=["unasked", "no device"]
+)
+def test_strays_are_no_ranks(ranks, stray):
+    """A kernel that nobody asked for, or on a device that cannot be, is of no other GPU's rank."""
+    assert len(ranks(runs("a", 0, 0, device=0, many=20), stray)) == 1
