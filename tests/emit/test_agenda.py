@@ -188,7 +188,7 @@ def test_groups_of_a_context(desc, tmp_path):
     found = {group["pg_desc"]: group["ranks"] for group in config}
     names = {
         "megatron": ("CONTEXT_PARALLEL_GROUP", "DATA_PARALLEL_GROUP", "DATA_PARALLEL_GROUP_WITH_CP"),
-        "mesh": ("mesh_cp", "mesh_dp_replicate", "mesh_dp"),
+        "mesh": ("mesh_cp", "mesh_dp", "mesh_dp_cp"),
     }[desc]
     assert [found[name] for name in names] == [[0, 1], [1], [0, 1]]
 
