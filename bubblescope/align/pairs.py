@@ -1,11 +1,9 @@
 """Messages and the actions at their ends: which action awaits a receive, which one made a send.
 
-Halves are told apart by labels where these stand; else the k-th send to a peer belongs to the k-th action
-whose output goes there, in the order in which the rank runs and posts them. What it sends is what the peer's k-th
-receive from it brings, whichever of its actions comes next; only where the sends are unknown the k-th receive is for
-the k-th action that needs one.
+Halves are told apart by labels where these stand; else the k-th receive from a peer belongs to
+the k-th action whose input comes from there, in the order in which the rank posts and runs them.
 Two halves are one message when they carry the output of one action to the action that needs it. An action may come
-again in its step, as in an evaluation there: then the halves of each time belong together.
+again in its step, as where an evaluation stands in it: then the halves of each time belong together.
 """
 
 from __future__ import annotations
