@@ -14,6 +14,7 @@ from bubblescope.align.axis import laid_out
 from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import fit
 from bubblescope.align.communicators import resolved
+from bubblescope.align.exchanged import exchanged
 from bubblescope.align.from_one import from_zero
 from bubblescope.align.lines import lined
 from bubblescope.align.links import links
@@ -68,7 +69,29 @@ def _named(timelines: Timelines) -> bool:
 
 
 def _on_one_clock(job: Job) -> Job:
-    """The job with its messages paired, and by them and its collectives all times on the clock of its lowest rank."""
+    """The job with its messages paired, and by them and its collectives all times on the clock of its lowest rank.
+
+    Where messages contradict that clock and others do not if sends and receives are exchanged that a rank only
+    guessed, they are, as long as that leaves fewer contradictions.
+    """
+    found = _paired(job)
+    while found.clock.violations and (others := exchanged(found)):
+        timelines = {
+            rank: dataclasses.replace(timeline, messages=timeline.messages.replace(direction=others[rank].direction))
+            if rank in others
+            else timeline
+            for rank, timeline in job.timelines.items()
+        }
+        job = dataclasses.replace(job, timelines=timelines)
+        better = _paired(job)
+        if better.clock.violations >= found.clock.violations:
+            break
+        found = better
+    return found
+
+
+def _paired(job: Job) -> Job:
+    """The job with its messages paired, and all times on the clock that these and its collectives tell."""
     found = matches(job)
     clock = fit(job.timelines, links(job.timelines, found, makers(job)))
     moved = {rank: _moved(timeline, clock) for rank, timeline in job.timelines.items()}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bubblescope.align.exchanged import guessed
 from bubblescope.align.pairs import UNKNOWN
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.study import Study
@@ -92,8 +93,8 @@ def _other_runs(found: Study) -> Finding | None:
 
 
 def _early(found: Study) -> Finding | None:
-    """Messages that arrive before they are sent, by more than a clock may be wrong."""
-    late = np.concatenate([_lateness(view) for view in found.views.values()])
+    """Messages of used steps that arrive before they are sent, by more than a clock may be wrong."""
+    late = np.concatenate([_lateness(view, found.used) for view in found.views.values()])
     windows = [step.window.length for step in found.steps]
     if not len(late) or not windows:
         return None
@@ -102,9 +103,17 @@ def _early(found: Study) -> Finding | None:
         return None
     message = (
         f"{int(bad.sum())} of {len(late)} messages arrive before they are sent, by up to {late.max() / 1e6:.3g} ms: "
-        "the clocks of the ranks disagree, so that waiting and transfer cannot be told apart"
+        f"{_suspects(found)}, so that waiting and transfer cannot be told apart"
     )
     return Finding("clock-uncertain", "warning", message)
+
+
+def _suspects(found: Study) -> str:
+    """What may be wrong where messages arrive before they are sent."""
+    clocks = "the clocks of the ranks disagree"
+    if any(np.any(guessed(view.timeline)) for view in found.views.values()):
+        return f"{clocks}, or sends were taken for receives, which no call tells apart"
+    return clocks
 
 
 def _blurred(found: Study) -> Finding | None:
@@ -123,10 +132,10 @@ def _blurred(found: Study) -> Finding | None:
     return Finding("clock-uncertain", "warning", f"{message}{float(np.mean(windows)) / 1e6:.4g} ms")
 
 
-def _lateness(view: RankView) -> Times:
-    """By how much each paired receive ended before its send was posted; negative where all is well."""
+def _lateness(view: RankView, used: Sequence[int]) -> Times:
+    """By how much each paired receive of some steps ended before its send was posted; negative where all is well."""
     messages, other = view.timeline.messages, view.pairing.other
-    paired = (messages.direction == Messages.RECV) & (other != UNKNOWN)
+    paired = (messages.direction == Messages.RECV) & (other != UNKNOWN) & _within(view, used)
     late: Times = other[paired] - messages.end[paired]
     return late
 
@@ -154,9 +163,14 @@ def _alone(found: Study) -> Finding | None:
 
 def _partnered(view: RankView, used: Sequence[int]) -> Bools:
     """For each message of the used steps, whether its other half was found."""
-    rows = np.flatnonzero(np.isin(view.timeline.steps.number, used))
-    found: Bools = view.pairing.other[np.isin(view.timeline.messages.step, rows)] != UNKNOWN
+    found: Bools = view.pairing.other[_within(view, used)] != UNKNOWN
     return found
+
+
+def _within(view: RankView, used: Sequence[int]) -> Bools:
+    """Which messages are of some steps."""
+    rows = np.flatnonzero(np.isin(view.timeline.steps.number, used))
+    return np.isin(view.timeline.messages.step, rows)
 
 
 def _unnamed(found: Study) -> Finding | None:

@@ -87,7 +87,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         actions=done,
         work=owned,
         layers=layer_work(trace, ranges, place, Units.concat((work.take(~optimizer), own.units))),
-        messages=with_sides(posted, done),
+        messages=with_sides(posted, done, sent.units.lane),
         collectives=collectives,
         calls=shared.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
