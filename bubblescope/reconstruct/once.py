@@ -1,0 +1,100 @@
+"""What recurs once a step and is no action: fills of gradients, casts of weights, norms and scales of gradients.
+
+It stands at the edges of a step, where messages part it from the pipeline or nothing does. What tells it from a
+forward or a backward is that it is short beside them and that nothing like it stands anywhere else in a step, whereas
+every action of a step comes once for each micro-batch.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from bubblescope.model.columns import Bools, Ints, Times
+from bubblescope.reconstruct.strings import grouped
+
+__all__ = ["once_a_step"]
+
+_SHORT = 0.2
+"""Share of the time of what it stands beside that it takes at most: a forward takes a quarter of a step or more, though
+its backward runs it again."""
+
+_RECURRING = 0.5
+"""Share of a step that more than one of its segments must hold, for several micro-batches to be in it."""
+
+
+def once_a_step(name: Ints, segment: Ints, step: Ints, took: Times) -> Bools:
+    """Which units are no action's, as they stand once a step, before or behind all others.
+
+    Args:
+        name: the row of each unit's name, in order.
+        segment: rising numbers of the stretches that messages, steps and optimizers leave.
+        step: the same of the stretches that only steps and optimizers leave.
+        took: how long each unit ran.
+    """
+    result = np.zeros(len(name), bool)
+    edges = _edges(step)
+    apart = _apart(name, segment, step, took)
+    for a, b in pairwise(edges.tolist()):
+        low, high = a, b
+        while low < high and apart[low]:
+            low += 1
+        while low < high and apart[high - 1]:
+            high -= 1
+        if _several(name[low:high], segment[low:high], took[low:high]):
+            whole = int(took[low:high].sum())
+            low += _head(name[low:high], took[low:high], whole)
+            high -= _head(name[low:high][::-1], took[low:high][::-1], whole)
+        result[a:low] = result[high:b] = True
+    return result
+
+
+def _edges(number: Ints) -> Ints:
+    """Where runs of one number begin, and the end."""
+    return np.concatenate(([0], 1 + np.flatnonzero(np.diff(number)), [len(number)]))
+
+
+def _apart(name: Ints, segment: Ints, step: Ints, took: Times) -> Bools:
+    """Units of short segments at the edges of steps, which nothing amid a step is like."""
+    edges = _edges(segment)
+    spans = list(pairwise(edges.tolist()))
+    time = np.add.reduceat(took, edges[:-1])
+    order = np.argsort(time)
+    usual = time[order][np.searchsorted(np.cumsum(time[order]), time.sum() / 2)]
+    where = step[edges[:-1]]
+    group, _ = grouped([name[a:b] for a, b in spans])
+    short = time < _SHORT * usual
+    outer = _leading(where, short) | _leading(where[::-1], short[::-1])[::-1]
+    often = np.array([len(np.unique(where[group == g])) for g in range(int(group.max()) + 1)])
+    once = np.bincount(group) == often
+    return np.repeat(outer & once[group], np.diff(edges))
+
+
+def _leading(where: Ints, held: Bools) -> Bools:
+    """Which of those held stand before all in the same place that are not."""
+    result = held.copy()
+    for a, b in pairwise(_edges(where).tolist()):
+        result[a:b] = np.logical_and.accumulate(held[a:b])
+    return result
+
+
+def _several(name: Ints, segment: Ints, took: Times) -> bool:
+    """Whether a step holds several micro-batches: most of it has names that more than one segment holds."""
+    if not len(name):
+        return False
+    pairs = np.unique(np.stack((name, segment)), axis=1)
+    held = np.bincount(pairs[0], minlength=int(name.max()) + 1)
+    return bool(took[held[name] > 1].sum() > _RECURRING * took.sum())
+
+
+def _head(name: Ints, took: Times, whole: int) -> int:
+    """How many units a step begins with whose names nothing behind them has, if they take little of its time."""
+    codes = np.unique(name, return_inverse=True)[1].reshape(-1)
+    last = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
+    np.maximum.at(last, codes, np.arange(len(name)))
+    reach = np.maximum.accumulate(last[codes])  # a part ends where no name in it comes again
+    ends = 1 + np.flatnonzero(reach == np.arange(len(name)))
+    spent = np.cumsum(took)[ends - 1] if len(ends) else took[:0]
+    fitting = ends[spent <= _SHORT * whole]
+    return int(fitting.max(initial=0))
