@@ -64,7 +64,8 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     borders = np.sort(np.concatenate((cuts, fences)))
     step: Ints = np.searchsorted(fences, work.host, "right")
     segment: Ints = np.searchsorted(borders, work.host, "right")
-    kept = ~once_a_step(work.name, segment, step, work.end - work.start)
+    talking = np.searchsorted(fences, cuts, "right")
+    kept = ~once_a_step(work.name, segment, step, work.end - work.start, talking)
     work, step, segment = work.take(kept), step[kept], segment[kept]
     took = work.end - work.start
     direction = directions(trace, work, segment, step, trains=trains)

@@ -24,30 +24,28 @@ _RECURRING = 0.5
 """Share of a step that more than one of its segments must hold, for several micro-batches to be in it."""
 
 
-def once_a_step(name: Ints, segment: Ints, step: Ints, took: Times) -> Bools:
+def once_a_step(name: Ints, segment: Ints, step: Ints, took: Times, talking: Ints) -> Bools:
     """Which units are no action's, as they stand once a step, before or behind all others.
+
+    What stands so is known by its name where an evaluation and the next step are one stretch, so that it is amid them.
 
     Args:
         name: the row of each unit's name, in order.
         segment: rising numbers of the stretches that messages, steps and optimizers leave.
         step: the same of the stretches that only steps and optimizers leave.
         took: how long each unit ran.
+        talking: the numbers of those of the latter in which a message was posted.
     """
-    result = np.zeros(len(name), bool)
-    edges = _edges(step)
-    apart = _apart(name, segment, step, took)
-    for a, b in pairwise(edges.tolist()):
-        low, high = a, b
-        while low < high and apart[low]:
-            low += 1
-        while low < high and apart[high - 1]:
-            high -= 1
-        if _several(name[low:high], segment[low:high], took[low:high]):
-            whole = int(took[low:high].sum())
-            low += _head(name[low:high], took[low:high], whole)
-            high -= _head(name[low:high][::-1], took[low:high][::-1], whole)
-        result[a:low] = result[high:b] = True
-    return result
+    result = _silent(name, np.isin(step, talking)) | _apart(name, segment, step, took)
+    for a, b in pairwise(_edges(step).tolist()):
+        rows = a + np.flatnonzero(~result[a:b])
+        if _several(name[rows], segment[rows], took[rows]):
+            whole = int(took[rows].sum())
+            ahead = _ahead(name[rows], took[rows], whole)
+            behind = _ahead(name[rows][::-1], took[rows][::-1], whole)
+            result[rows[:ahead]] = result[rows[len(rows) - behind :]] = True
+    often = np.bincount(name)
+    return result | (2 * np.bincount(name[result], minlength=len(often)) > often)[name]
 
 
 def _edges(number: Ints) -> Ints:
@@ -55,20 +53,22 @@ def _edges(number: Ints) -> Ints:
     return np.concatenate(([0], 1 + np.flatnonzero(np.diff(number)), [len(number)]))
 
 
+def _silent(name: Ints, talking: Bools) -> Bools:
+    """Units of stretches without any message, whose names no stretch with messages has."""
+    return ~talking & ~np.isin(name, name[talking])
+
+
 def _apart(name: Ints, segment: Ints, step: Ints, took: Times) -> Bools:
-    """Units of short segments at the edges of steps, which nothing amid a step is like."""
+    """Units of short segments at the edges of steps, where no segment amid a step is like them."""
     edges = _edges(segment)
-    spans = list(pairwise(edges.tolist()))
     time = np.add.reduceat(took, edges[:-1])
     order = np.argsort(time)
     usual = time[order][np.searchsorted(np.cumsum(time[order]), time.sum() / 2)]
-    where = step[edges[:-1]]
-    group, _ = grouped([name[a:b] for a, b in spans])
-    short = time < _SHORT * usual
+    where, short = step[edges[:-1]], time < _SHORT * usual
     outer = _leading(where, short) | _leading(where[::-1], short[::-1])[::-1]
-    often = np.array([len(np.unique(where[group == g])) for g in range(int(group.max()) + 1)])
-    once = np.bincount(group) == often
-    return np.repeat(outer & once[group], np.diff(edges))
+    group, leaders = grouped([name[a:b] for a, b in pairwise(edges.tolist())])
+    amid = np.bincount(group[~outer], minlength=len(leaders)) > 0
+    return np.repeat(outer & ~amid[group], np.diff(edges))
 
 
 def _leading(where: Ints, held: Bools) -> Bools:
@@ -88,13 +88,12 @@ def _several(name: Ints, segment: Ints, took: Times) -> bool:
     return bool(took[held[name] > 1].sum() > _RECURRING * took.sum())
 
 
-def _head(name: Ints, took: Times, whole: int) -> int:
+def _ahead(name: Ints, took: Times, whole: int) -> int:
     """How many units a step begins with whose names nothing behind them has, if they take little of its time."""
     codes = np.unique(name, return_inverse=True)[1].reshape(-1)
     last = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
     np.maximum.at(last, codes, np.arange(len(name)))
     reach = np.maximum.accumulate(last[codes])  # a part ends where no name in it comes again
     ends = 1 + np.flatnonzero(reach == np.arange(len(name)))
-    spent = np.cumsum(took)[ends - 1] if len(ends) else took[:0]
-    fitting = ends[spent <= _SHORT * whole]
+    fitting = ends[np.cumsum(took)[ends - 1] <= _SHORT * whole]
     return int(fitting.max(initial=0))
