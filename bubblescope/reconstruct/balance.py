@@ -14,7 +14,7 @@ from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Ints
 from bubblescope.reconstruct.bases import Piece
 
-__all__ = ["balanced", "whole_steps"]
+__all__ = ["balanced", "even", "whole_steps"]
 
 _CUT = 0.1
 """Share by which kinds may differ in number."""
@@ -26,12 +26,21 @@ def balanced(pieces: list[Piece], kinds: list[Kind]) -> bool:
     Pieces are those of steps that hold backwards, in any order, with the kind of each.
     """
     count = _counts(pieces, kinds)
-    back = count[:, Kind.B] + count[:, Kind.I]
-    apart = np.stack((back - count[:, Kind.F], count[:, Kind.I] - count[:, Kind.W]), axis=1)
-    if 2 * np.sum(np.all(apart == 0, axis=1)) >= len(apart):
+    if 2 * even(pieces, kinds) >= len(count):
         return True
     slack = max(1.0, _CUT * sum(whole_steps(count[:, Kind.F].tolist())))
-    return bool(np.all(np.abs(sum(whole_steps(list(apart)))) <= slack))
+    return bool(np.all(np.abs(sum(whole_steps(list(_apart(count))))) <= slack))
+
+
+def even(pieces: list[Piece], kinds: list[Kind]) -> int:
+    """In how many steps as many forwards, backwards and weight gradients come out."""
+    return int(np.sum(np.all(_apart(_counts(pieces, kinds)) == 0, axis=1)))
+
+
+def _apart(count: Ints) -> Ints:
+    """How many more backwards than forwards each step has, and how many more input gradients than weight gradients."""
+    back = count[:, Kind.B] + count[:, Kind.I]
+    return np.stack((back - count[:, Kind.F], count[:, Kind.I] - count[:, Kind.W]), axis=1)
 
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ import numpy as np
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Ints
-from bubblescope.reconstruct.balance import balanced, whole_steps
+from bubblescope.reconstruct.balance import balanced, even, whole_steps
 from bubblescope.reconstruct.bases import Piece, cut_up, in_order, parted
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD, filled
 from bubblescope.reconstruct.ranges import NONE
@@ -103,7 +103,8 @@ def pieces(told: Ints, name: Ints, segment: Ints, step: Ints) -> tuple[list[Piec
     told = told.copy()
     found, _ = cut_up(joined(absorbed(told, segment), told, name, step), told, name, step)
     training, others = parted(found)
-    training = _as_many(training, name)
+    cut = _as_many(training, name)
+    training = cut if even(cut, _kinds(cut)) > even(training, _kinds(training)) else training
     found = in_order(training + others)
     return (found, _kinds(found)) if _sensible(training) else None
 

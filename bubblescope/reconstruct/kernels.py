@@ -12,9 +12,7 @@ What does not make sense as a pipeline gives no actions at all.
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
-from statistics import median
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct import gradients
 from bubblescope.reconstruct.autograd import Blocks
-from bubblescope.reconstruct.balance import balanced
+from bubblescope.reconstruct.balance import balanced, even
 from bubblescope.reconstruct.bases import APART, Piece, cut_up, in_order, parted, share
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD, directions
 from bubblescope.reconstruct.once import once_a_step
@@ -109,50 +107,49 @@ def _evened(pieces: list[Piece], name: Ints) -> list[Piece]:
 
 
 def _balanced(pieces: list[Piece], bases: list[Ints]) -> list[Piece]:
-    """Pieces, with backwards cut up if that is how they come out as many as the forwards.
+    """Pieces, with backwards cut up if that is how they come out as many as the forwards in more steps.
 
     Two backwards that always stand together look like one. Forwards are left: where there are more backwards,
     these are taken to be split, and two layers of one forward look like two forwards, too.
     """
-    mine = [piece for piece in pieces if piece.direction == BACKWARD]
-    count = round(_forwards_a_backward(pieces))
+    training, others = parted(pieces)
+    mine = [piece for piece in training if piece.direction == BACKWARD]
+    forwards = [piece for piece in training if piece.direction == FORWARD]
+    count = round(len(forwards) / max(1, len(mine)))
     if count < 2:
         return pieces
     ends = {base: equal_parts(bases[base], count) for base in {piece.base for piece in mine}}
     if None in ends.values():
         return pieces
-    result = [piece for piece in pieces if piece.direction == FORWARD]
+    result = forwards + others
     for piece in mine:
         edges = np.linspace(piece.first, piece.last, count + 1).round().astype(int).tolist()
         result += [Piece(a, b, piece.step, piece.direction, piece.base) for a, b in pairwise(edges)]
-    return in_order(result)
-
-
-def _forwards_a_backward(pieces: list[Piece]) -> float:
-    """How many forwards there are for each backward in the usual step that has any; 0 where none has."""
-    backwards = Counter(piece.step for piece in pieces if piece.direction == BACKWARD)
-    forwards = Counter(piece.step for piece in pieces if piece.direction == FORWARD)
-    return median(forwards[step] / count for step, count in backwards.items()) if backwards else 0.0
+    return in_order(result) if even(result, _called(result, {})) > even(pieces, _called(pieces, {})) else pieces
 
 
 def _kinds(pieces: list[Piece], bases: list[Ints]) -> list[Kind] | None:
-    """The kind of each piece, or None where their numbers make no pipeline."""
+    """The kind of each piece, or None where their numbers make no pipeline.
+
+    Whether backwards are split is told by what leaves more steps even, and else by how many there are.
+    """
     training, others = parted(pieces)
     forwards = sum(piece.direction == FORWARD for piece in training or others)
-    backwards = len(training) and len(training) - forwards
-    if forwards < (2 if backwards else _ALONE):
+    if forwards < (2 if training else _ALONE):
         return None
-    of_base = dict.fromkeys(range(len(bases)), Kind.B)
-    if backwards > _SPLIT * forwards:
-        split = _split_kinds(pieces, bases)
-        if split is None:
-            return None
-        of_base |= split
+    if not training:
+        return _called(pieces, {})
+    split = _split_kinds(pieces, bases)
+    options = [{}] if split is None else [{}, split]
+    if len(training) - forwards > _SPLIT * forwards:
+        options.reverse()
+    best = max(options, key=lambda of_base: even(training, _called(training, of_base)))
+    return _called(pieces, best) if balanced(training, _called(training, best)) else None
 
-    def kinds(some: list[Piece]) -> list[Kind]:
-        return [Kind.F if piece.direction == FORWARD else of_base[piece.base] for piece in some]
 
-    return kinds(pieces) if balanced(training, kinds(training)) else None
+def _called(pieces: list[Piece], of_base: dict[int, Kind]) -> list[Kind]:
+    """The kind of each piece; a backward is whole where its string has no kind."""
+    return [Kind.F if piece.direction == FORWARD else of_base.get(piece.base, Kind.B) for piece in pieces]
 
 
 def _put_off(pieces: list[Piece], bases: list[Ints], weight: Bools, inputs: Bools) -> tuple[list[Piece], list[Ints]]:

@@ -36,7 +36,8 @@ def once_a_step(name: Ints, segment: Ints, step: Ints, took: Times, talking: Int
         took: how long each unit ran.
         talking: the numbers of those of the latter in which a message was posted.
     """
-    result = _silent(name, np.isin(step, talking)) | _apart(name, segment, step, took)
+    silent = ~np.isin(step, talking)
+    result = (silent & _mostly(name, silent)) | _apart(name, segment, step, took)
     for a, b in pairwise(_edges(step).tolist()):
         rows = a + np.flatnonzero(~result[a:b])
         if _several(name[rows], segment[rows], took[rows]):
@@ -44,8 +45,7 @@ def once_a_step(name: Ints, segment: Ints, step: Ints, took: Times, talking: Int
             ahead = _ahead(name[rows], took[rows], whole)
             behind = _ahead(name[rows][::-1], took[rows][::-1], whole)
             result[rows[:ahead]] = result[rows[len(rows) - behind :]] = True
-    often = np.bincount(name)
-    return result | (2 * np.bincount(name[result], minlength=len(often)) > often)[name]
+    return result | _mostly(name, result)
 
 
 def _edges(number: Ints) -> Ints:
@@ -53,9 +53,11 @@ def _edges(number: Ints) -> Ints:
     return np.concatenate(([0], 1 + np.flatnonzero(np.diff(number)), [len(number)]))
 
 
-def _silent(name: Ints, talking: Bools) -> Bools:
-    """Units of stretches without any message, whose names no stretch with messages has."""
-    return ~talking & ~np.isin(name, name[talking])
+def _mostly(name: Ints, held: Bools) -> Bools:
+    """Units whose name at least half of all units that have it, and one or more, are among those held."""
+    often, mine = np.bincount(name), np.bincount(name[held], minlength=int(name.max(initial=-1)) + 1)
+    known: Bools = (mine > 0) & (2 * mine >= often)
+    return known[name]
 
 
 def _apart(name: Ints, segment: Ints, step: Ints, took: Times) -> Bools:
