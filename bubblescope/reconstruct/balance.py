@@ -23,13 +23,17 @@ _CUT = 0.1
 def balanced(pieces: list[Piece], kinds: list[Kind]) -> bool:
     """Whether as many forwards, backwards and weight gradients come out, in half of the steps or over all whole ones.
 
-    Pieces are those of steps that hold backwards, in any order, with the kind of each.
+    Pieces are those of steps that hold backwards, in any order, with the kind of each. A step that has more forwards,
+    and as many of all others as one in which all come out, holds an evaluation, too.
     """
     count = _counts(pieces, kinds)
-    if 2 * even(pieces, kinds) >= len(count):
+    apart, forwards = _apart(count), count[:, Kind.F]
+    plain = np.all(apart == 0, axis=1)
+    mixed = (apart[:, 0] < 0) & (apart[:, 1] == 0) & np.isin(forwards + apart[:, 0], forwards[plain])
+    if 2 * np.sum(plain | mixed) >= len(count):
         return True
-    slack = max(1.0, _CUT * sum(whole_steps(count[:, Kind.F].tolist())))
-    return bool(np.all(np.abs(sum(whole_steps(list(_apart(count))))) <= slack))
+    slack = max(1.0, _CUT * sum(whole_steps(forwards.tolist())))
+    return bool(np.all(np.abs(sum(whole_steps(list(apart)))) <= slack))
 
 
 def even(pieces: list[Piece], kinds: list[Kind]) -> int:

@@ -37,7 +37,7 @@ def once_a_step(name: Ints, segment: Ints, step: Ints, took: Times, talking: Int
         talking: the numbers of those of the latter in which a message was posted.
     """
     silent = ~np.isin(step, talking)
-    result = (silent & _mostly(name, silent)) | _apart(name, segment, step, took)
+    result = (silent & _known(name, silent, step)) | _apart(name, segment, step, took)
     for a, b in pairwise(_edges(step).tolist()):
         rows = a + np.flatnonzero(~result[a:b])
         if _several(name[rows], segment[rows], took[rows]):
@@ -45,7 +45,7 @@ def once_a_step(name: Ints, segment: Ints, step: Ints, took: Times, talking: Int
             ahead = _ahead(name[rows], took[rows], whole)
             behind = _ahead(name[rows][::-1], took[rows][::-1], whole)
             result[rows[:ahead]] = result[rows[len(rows) - behind :]] = True
-    return result | _mostly(name, result)
+    return result | _known(name, result, step)
 
 
 def _edges(number: Ints) -> Ints:
@@ -53,11 +53,22 @@ def _edges(number: Ints) -> Ints:
     return np.concatenate(([0], 1 + np.flatnonzero(np.diff(number)), [len(number)]))
 
 
-def _mostly(name: Ints, held: Bools) -> Bools:
-    """Units whose name at least half of all units that have it, and one or more, are among those held."""
+def _known(name: Ints, held: Bools, step: Ints) -> Bools:
+    """Units whose name those held have: half of all that have it are held, or no step has it more often than one holds.
+
+    The second tells a fill amid an evaluation and a step from a cast that forwards run, too.
+    """
     often, mine = np.bincount(name), np.bincount(name[held], minlength=int(name.max(initial=-1)) + 1)
-    known: Bools = (mine > 0) & (2 * mine >= often)
+    known: Bools = (mine > 0) & ((2 * mine >= often) | (_most(name, step) <= _most(name[held], step[held], len(often))))
     return known[name]
+
+
+def _most(name: Ints, step: Ints, names: int = 0) -> Ints:
+    """How often each name stands in the step that has it most often."""
+    result = np.zeros(max(names, int(name.max(initial=-1)) + 1), np.int64)
+    each, count = np.unique(np.stack((name, step)), axis=1, return_counts=True)
+    np.maximum.at(result, each[0], count)
+    return result
 
 
 def _apart(name: Ints, segment: Ints, step: Ints, took: Times) -> Bools:

@@ -266,7 +266,7 @@ def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, opt
         named_again = actions.starts_after(ranges, optimizer)
     named_again = actions.behind(optimizer, named_again, ranges.start)
     if how == "kernels":
-        ends = named_again if len(named_again) else steps.optimizer_ends(trace)
+        ends = named_again if len(named_again) else steps.optimizer_ends(trace, ranges.start)
         named_again = actions.evaluations_apart(ranges, ends)
 
     def tear(marks: steps.Marks) -> bool:
