@@ -34,7 +34,8 @@ def with_recomputation(direction: Ints, name: Ints, segment: Ints, step: Ints, t
     """The same directions, with whole forwards that are run again as part of the backward behind them.
 
     One stands before each backward, and then there are twice as many forwards as backwards, or each is two
-    forwards long. Forwards that stand alone in few of these steps or in others are of an evaluation and say nothing.
+    forwards long. Forwards that stand alone in few of these steps or in others are of an evaluation: they tell no more
+    than what one forward is.
     Where weight gradients have a number of their own, BACKWARD is that of input gradients.
     """
     edges = runs(direction, segment)
@@ -44,11 +45,12 @@ def with_recomputation(direction: Ints, name: Ints, segment: Ints, step: Ints, t
         if direction[a] == FORWARD and direction[b] == BACKWARD and segment[a] == segment[b]
     ]
     alone = set(edges[:-1][direction[edges[:-1]] == FORWARD].tolist()) - {a for a, _ in ahead}
-    alone = _usual(alone, {int(step[a]) for a, _ in ahead}, step)
+    every, alone = alone, _usual(alone, {int(step[a]) for a, _ in ahead}, step)
     if not ahead or not _all_preceded(edges, direction, name, {b for _, b in ahead}):
         return direction
     ends = dict(pairwise(edges.tolist()))
     wholes = simple([name[a : ends[a]] for a in sorted(alone)])
+    evaluated = simple([name[a : ends[a]] for a in sorted(every - alone)]) if not alone else []
     strings = [name[a:b] for a, b in ahead]
     group, leaders = grouped(strings)
     shortest = min(leaders, key=len)
@@ -58,7 +60,9 @@ def with_recomputation(direction: Ints, name: Ints, segment: Ints, step: Ints, t
     trained = np.isin(step, step[direction != FORWARD])
     ratio = took[direction != FORWARD].sum() / max(1, took[(direction == FORWARD) & trained].sum())
     for number, leader in enumerate(leaders):
-        again = _computed_again(leader, wholes, ratio)
+        again = (
+            0 if any(alike(leader, one) for one in evaluated) else _computed_again(leader, wholes or evaluated, ratio)
+        )
         for a, b in (ahead[i] for i in np.flatnonzero(group == number)):
             begin = a if again == len(leader) else max(a, b - again)
             result[begin:b] = BACKWARD
