@@ -49,7 +49,7 @@ class CpuRank:
             if self.job.labels == "torch":
                 tape.mark(step_label(ran.parts[0].action), previous + 2_500, ran.end + 2_500)
             previous, sends = ran.end, len(ran.parts)
-            self.marks.block(part, lane, k, ran.end + self.job.post_ns(sends) + OP_NS)
+            self.marks.block(part, lane, k, ran.end + self.job.post_ns(sends) + 500)
         self._after(part)
 
     def _zero(self, release: int) -> None:
