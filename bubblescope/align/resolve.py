@@ -43,21 +43,21 @@ def resolve(timelines: Timelines, options: Options) -> Job:
         findings = tuple(f for f in plan.findings if f.code != "layout-assumed" or plan.source == layout.ASSUMED)
         plan = dataclasses.replace(plan, sized=True, findings=findings)
     place = plan.place_of()
-    held = chunked(timelines, plan, options)
+    chunks = chunked(timelines, plan, options)
     staged = {
-        rank: _staged(timeline, held[place[rank][1]] if rank in place else held[0]) for rank, timeline in told.items()
+        rank: _staged(timeline, chunks.held[place[rank][1] if rank in place else 0]) for rank, timeline in told.items()
     }
     job = Job(
         timelines=staged,
         plan=plan,
         clock=ClockFit(method="none", offsets=dict.fromkeys(staged, 0)),
         placement=_placement(staged, plan, options),
-        untold_chunks=untold,
+        untold_chunks=untold if chunks.told else chunks.v,
         findings=(
             *moved,
             *plan.findings,
-            *_untold(untold, staged),
-            *_conflict(staged, plan, options, told=untold is None),
+            *(_untold(untold, staged) if chunks.told else _unplaced(chunks.v, staged)),
+            *_conflict(staged, plan, options, told=untold is None and chunks.told),
         ),
     )
     return _on_one_clock(job)
@@ -121,6 +121,15 @@ def _untold(count: int | None, timelines: Timelines) -> tuple[Finding, ...]:
     message = (
         f"a rank holds several chunks, it seems {count}, and nothing tells which forward belongs to which: "
         f"schedule and micro-batches stay unknown; {remedy}"
+    )
+    return (Finding("untold-chunks", "warning", message),)
+
+
+def _unplaced(count: int, timelines: Timelines) -> tuple[Finding, ...]:
+    remedy = recorder(next(iter(timelines.values())).source).name_stages
+    message = (
+        f"a rank holds {count} chunks, and nothing tells whether these go round the ranks or fold back: "
+        f"schedule and micro-batches stay unknown; give the files of more ranks, or {remedy}"
     )
     return (Finding("untold-chunks", "warning", message),)
 
