@@ -93,7 +93,9 @@ def _holds(timelines: Timelines, clock: ClockFit, calls: Mapping[int, Calls], wa
             continue
         if not (all(rank in calls for rank in group) and _as_many(timelines, [calls[rank] for rank in group], group)):
             return False
-        if not all(_meet(timelines, clock, calls, pair) for pair in pairwise((*group, group[0]))):
+        # Those whose clocks are tied follow each other, so that each is compared with one of which something is known.
+        members = sorted(group, key=lambda rank: (clock.tied.get(rank, rank), rank))
+        if not all(_meet(timelines, clock, calls, pair) for pair in pairwise(members)):
             return False
     return True
 
