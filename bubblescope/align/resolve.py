@@ -12,14 +12,16 @@ from bubblescope.align import layout
 from bubblescope.align.agreed import agreed
 from bubblescope.align.axis import laid_out
 from bubblescope.align.chunks import chunked
-from bubblescope.align.clocks import fit
+from bubblescope.align.clocks import Links, fit
 from bubblescope.align.communicators import resolved
 from bubblescope.align.exchanged import exchanged
 from bubblescope.align.from_one import from_zero
 from bubblescope.align.lines import lined
-from bubblescope.align.links import links
+from bubblescope.align.links import links, tied
 from bubblescope.align.pairs import makers, matches
+from bubblescope.align.parties import parties
 from bubblescope.align.replicas import replicated
+from bubblescope.align.together import joined_collectives
 from bubblescope.align.unlabelled import identified
 from bubblescope.model.job import ClockFit, Job, Plan
 from bubblescope.model.options import Options
@@ -91,11 +93,19 @@ def _on_one_clock(job: Job) -> Job:
 
 
 def _paired(job: Job) -> Job:
-    """The job with its messages paired, and all times on the clock that these and its collectives tell."""
+    """The job with its messages paired, and all times on the clock that these and its collectives tell.
+
+    Whom collectives join that do not say so, clocks tell that are placed without them; then they place clocks, too.
+    """
     found = matches(job)
-    clock = fit(job.timelines, links(job.timelines, found, makers(job)))
+    told = links(job.timelines, found, makers(job))
+    clock = fit(job.timelines, told)
+    joined = parties(job.timelines, job.plan, clock)
+    if joined:
+        more = tied(job.timelines, joined_collectives(job.timelines, joined))
+        clock = fit(job.timelines, Links.concat((told, more)))
     moved = {rank: _moved(timeline, clock) for rank, timeline in job.timelines.items()}
-    return dataclasses.replace(job, timelines=moved, clock=clock, matches=found)
+    return dataclasses.replace(job, timelines=moved, clock=clock, matches=found, parties=joined)
 
 
 def _moved(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:

@@ -180,7 +180,8 @@ OF_JOBS = (
         summary="messages whose other half was not found",
         meaning=(
             "sends or receives, of all steps, whose other half should be in the traces and is not; those that do not "
-            "say which they are not counted"
+            "say which they are not counted. A warning, where more than 2 % arrive before they are sent by the clock "
+            "that both ranks share"
         ),
         effect="Their waiting and transfer cannot be told apart, and their share goes from p2p to host and residual.",
         remedy="A few are ordinary. With many, see whether the layout is right, and all ranks of one run.",
