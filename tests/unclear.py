@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from bubblescope.emit import Job, truth
 from bubblescope.errors import InputError, UsageError
 from bubblescope.model.report import Report
-from tests.ordinary import analyzed, brief, kernels_only, ordinary, same_order, tolerance, unknowable
+from tests.ordinary import analyzed, brief, kernels_only, ordinary, same_order, tolerance
 from tests.recordings import some_of
 
 __all__ = ["TOLD", "UNCLEAR", "Classed", "Outcome", "classed", "drawn", "lines", "table", "unclear"]
@@ -191,7 +191,7 @@ def _commonest(job: Job) -> list[int]:
 def _schedule(job: Job, report: Report) -> Iterable[Found]:
     schedule = report.schedule
     if schedule.name in {"unknown", "none"}:
-        yield schedule.name == "none" and not unknowable(job), f"schedule: {schedule.name}"
+        yield schedule.name == "none" and not report.undecided, f"schedule: {schedule.name}"
     elif job.schedule not in {schedule.name, *schedule.also} and not same_order(job, schedule.name):
         yield True, f"schedule: {schedule.name} instead of {job.schedule}"
 
