@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bubblescope.align.exchanged import guessed
 from bubblescope.align.pairs import UNKNOWN
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.study import Study
@@ -92,7 +93,7 @@ def _other_runs(found: Study) -> Finding | None:
 
 
 def _early(found: Study) -> Finding | None:
-    """Messages that arrive before they are sent, by more than a clock may be wrong.
+    """Messages of used steps that arrive before they are sent, by more than a clock may be wrong.
 
     Of ranks that share a clock no clock is accused.
     """
@@ -105,10 +106,12 @@ def _early(found: Study) -> Finding | None:
     if np.mean(bad) <= 0.02:
         return None
     what = f"{int(bad.sum())} of {len(late)} messages arrive before they are sent, by up to {late.max() / 1e6:.3g} ms"
+    guesses = any(np.any(guessed(view.timeline)) for view in found.views.values())
+    also = ", or sends were taken for receives, which no call tells apart" if guesses else ""
     if np.any(bad & ~shared):
-        why = ": the clocks of the ranks disagree, so that waiting and transfer cannot be told apart"
+        why = f": the clocks of the ranks disagree{also}, so that waiting and transfer cannot be told apart"
         return Finding("clock-uncertain", "warning", what + why)
-    why = " by the one clock of their host: they are paired wrongly, or what was posted shows late"
+    why = f" by the one clock of their host: they are paired wrongly{also}, or what was posted shows late"
     return Finding("unpaired-p2p", "warning", what + why)
 
 
@@ -130,13 +133,13 @@ def _blurred(found: Study) -> Finding | None:
 
 
 def _lateness(found: Study, rank: int) -> tuple[Times, Bools]:
-    """By how much each paired receive of a rank ended before its send was posted, negative where all is well.
+    """By how much paired receives of a rank, of used steps, ended before they were sent; negative where all is well.
 
     And whether the sender shares the rank's clock.
     """
     view, timelines = found.views[rank], found.job.timelines
     messages, other, clock = view.timeline.messages, view.pairing.other, view.timeline.identity.clock
-    paired = (messages.direction == Messages.RECV) & (other != UNKNOWN)
+    paired = (messages.direction == Messages.RECV) & (other != UNKNOWN) & _within(view, found.used)
     senders = view.pairing.partner[paired].tolist()
     shared = [clock is not None and timelines[sender].identity.clock == clock for sender in senders]
     return other[paired] - messages.end[paired], np.array(shared, bool)
@@ -165,9 +168,14 @@ def _alone(found: Study) -> Finding | None:
 
 def _partnered(view: RankView, used: Sequence[int]) -> Bools:
     """For each message of the used steps, whether its other half was found."""
-    rows = np.flatnonzero(np.isin(view.timeline.steps.number, used))
-    found: Bools = view.pairing.other[np.isin(view.timeline.messages.step, rows)] != UNKNOWN
+    found: Bools = view.pairing.other[_within(view, used)] != UNKNOWN
     return found
+
+
+def _within(view: RankView, used: Sequence[int]) -> Bools:
+    """Which messages are of some steps."""
+    rows = np.flatnonzero(np.isin(view.timeline.steps.number, used))
+    return np.isin(view.timeline.messages.step, rows)
 
 
 def _unnamed(found: Study) -> Finding | None:

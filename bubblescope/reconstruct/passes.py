@@ -37,7 +37,7 @@ EXPLAINED = 0.9
 
 _OPTIMIZER_RANGE = r"Optimizer\.(step|zero_grad)#"
 _FENCE = rf"ProfilerStep#|{_OPTIMIZER_RANGE}"
-_OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
+_OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb(?!da))"
 
 
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
@@ -87,7 +87,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         actions=done,
         work=owned,
         layers=layer_work(trace, ranges, place, Units.concat((work.take(~optimizer), own.units))),
-        messages=with_sides(posted, done),
+        messages=with_sides(posted, done, sent.units.lane),
         collectives=collectives,
         calls=shared.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
@@ -265,6 +265,9 @@ def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, opt
     ):
         named_again = actions.starts_after(ranges, optimizer)
     named_again = actions.behind(optimizer, named_again, ranges.start)
+    if how == "kernels":
+        ends = named_again if len(named_again) else steps.optimizer_ends(trace, ranges.start)
+        named_again = actions.evaluations_apart(ranges, ends)
 
     def tear(marks: steps.Marks) -> bool:
         return actions.torn(ranges, steps.rows_at(marks, ranges.start))

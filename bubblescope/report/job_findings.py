@@ -84,7 +84,10 @@ OF_JOBS = (
         name="untold-chunks",
         severity="warning",
         summary="the chunks of a rank cannot be told apart",
-        meaning="a rank may hold several chunks, and neither labels nor messages nor orders tell their actions apart",
+        meaning=(
+            "a rank may hold several chunks, and neither labels nor messages nor orders tell their actions apart, or "
+            "whether their stages go round the ranks or fold back"
+        ),
         effect="degraded: the bubble stands, but m, schedule, formula, replay and causes are unknown.",
         remedy="Label actions with their stage, or state --virtual.",
         see=(
