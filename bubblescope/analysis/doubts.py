@@ -106,19 +106,13 @@ def _early(found: Study) -> Finding | None:
     if np.mean(bad) <= 0.02:
         return None
     what = f"{int(bad.sum())} of {len(late)} messages arrive before they are sent, by up to {late.max() / 1e6:.3g} ms"
+    guesses = any(np.any(guessed(view.timeline)) for view in found.views.values())
+    also = ", or sends were taken for receives, which no call tells apart" if guesses else ""
     if np.any(bad & ~shared):
-        why = f": {_suspects(found)}, so that waiting and transfer cannot be told apart"
+        why = f": the clocks of the ranks disagree{also}, so that waiting and transfer cannot be told apart"
         return Finding("clock-uncertain", "warning", what + why)
-    why = " by the one clock of their host: they are paired wrongly, or what was posted shows late"
+    why = f" by the one clock of their host: they are paired wrongly{also}, or what was posted shows late"
     return Finding("unpaired-p2p", "warning", what + why)
-
-
-def _suspects(found: Study) -> str:
-    """What may be wrong where messages arrive before they are sent."""
-    clocks = "the clocks of the ranks disagree"
-    if any(np.any(guessed(view.timeline)) for view in found.views.values()):
-        return f"{clocks}, or sends were taken for receives, which no call tells apart"
-    return clocks
 
 
 def _blurred(found: Study) -> Finding | None:
@@ -139,7 +133,7 @@ def _blurred(found: Study) -> Finding | None:
 
 
 def _lateness(found: Study, rank: int) -> tuple[Times, Bools]:
-    """By how much each paired receive of used steps ended before its send was posted, negative where all is well.
+    """By how much paired receives of a rank, of used steps, ended before they were sent; negative where all is well.
 
     And whether the sender shares the rank's clock.
     """
