@@ -37,7 +37,8 @@ EXPLAINED = 0.9
 
 _OPTIMIZER_RANGE = r"Optimizer\.(step|zero_grad)#"
 _FENCE = rf"ProfilerStep#|{_OPTIMIZER_RANGE}"
-_OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb(?!da))"
+# What fills, copies or measures many tensors at once, before a step or behind its backwards, is no update of weights.
+_OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel(?!.*(Zero|Fill|Copy|Norm)Functor)|[aA]dam|fused_?sgd|[lL]amb(?!da))"
 
 
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:

@@ -60,9 +60,8 @@ def with_recomputation(direction: Ints, name: Ints, segment: Ints, step: Ints, t
     trained = np.isin(step, step[direction != FORWARD])
     ratio = took[direction != FORWARD].sum() / max(1, took[(direction == FORWARD) & trained].sum())
     for number, leader in enumerate(leaders):
-        again = (
-            0 if any(alike(leader, one) for one in evaluated) else _computed_again(leader, wholes or evaluated, ratio)
-        )
+        told = _behind_one(leader, evaluated)
+        again = told if told is not None else _computed_again(leader, wholes, ratio)
         for a, b in (ahead[i] for i in np.flatnonzero(group == number)):
             begin = a if again == len(leader) else max(a, b - again)
             result[begin:b] = BACKWARD
@@ -111,6 +110,17 @@ def _is_one(leader: Ints, whole: Ints) -> bool:
     n = len(whole)
     opens = n <= len(leader) < _LONGER * n and alike(leader[:n], whole)
     return opens or alike(leader, whole) or parse(whole, [leader]) is not None
+
+
+def _behind_one(leader: Ints, evaluated: list[Ints]) -> int | None:
+    """How many kernels of a run before a backward follow the forward, where evaluations show it alone; None if none."""
+    if any(_is_one(leader, one) for one in evaluated):
+        return 0
+    for one in evaluated:
+        n = len(one)
+        if alike(leader[:n], one) and alike(leader[n : 2 * n], one):
+            return len(leader) - n
+    return None
 
 
 def _computed_again(leader: Ints, wholes: list[Ints], ratio: float) -> int:

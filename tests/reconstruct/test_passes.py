@@ -205,6 +205,19 @@ def test_what_the_trace_says_of_itself_comes_along():
     assert [finding.code for finding in result.findings] == ["other-processes"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "elementwise_kernel<4, gelu(x)::{lambda()#1}>(int)",
+        "multi_tensor_apply_kernel<TensorListMetadata<1>, ZeroFunctor>",
+    ],
+)
+def test_what_updates_no_weights_is_no_optimizer(name):
+    """Lambdas of C++ are no LAMB, and what fills many tensors at once ends no step."""
+    result = told(trace(run(name, 5, 100, 150), run(ADAM, 15, 150, 190)))
+    assert (result.optimizer.start.tolist(), result.optimizer.end.tolist()) == ([150], [190])
+
+
 # What must change nothing.
 
 BLOCKS = ("ops", "annotations", "launches", "kernels")
