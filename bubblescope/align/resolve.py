@@ -14,6 +14,7 @@ from bubblescope.align.axis import laid_out
 from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import fit
 from bubblescope.align.communicators import resolved
+from bubblescope.align.evaluations import set_aside
 from bubblescope.align.from_one import from_zero
 from bubblescope.align.lines import lined
 from bubblescope.align.links import links
@@ -35,6 +36,7 @@ Timelines = Mapping[int, RankTimeline]
 def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
     timelines, moved = from_zero(agreed(lined(resolved(laid_out(dict(sorted(timelines.items())))))))
+    timelines = set_aside(timelines)
     plan = layout.plan(timelines, options)
     timelines = replicated(timelines, plan)
     told, untold = identified(timelines, plan, options)
