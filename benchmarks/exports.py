@@ -128,16 +128,16 @@ class Process:
 
     def step(self, step: Step, kernels: int) -> Iterator[Columns]:
         """What one step leaves, a block of actions after the other."""
-        run, lane = step.runs[0], step.runs[0].lanes[self.rank]
-        for ran in lane:
+        run = step.training.runs[0]
+        for ran in run.lanes[self.rank]:
             for transfer in ran.awaited:
                 yield self._message(transfer, sends=False)
             for part in ran.parts:
                 yield self._action(part.action, part.start, part.end, kernels)
                 if part.action in run.outgoing:
                     yield self._message(run.outgoing[part.action], sends=True)
-        if step.optimizer is not None:
-            yield self._optimizer(*step.optimizer)
+        if step.training.optimizer is not None:
+            yield self._optimizer(*step.training.optimizer)
 
     def _action(self, action: Action, start: int, end: int, kernels: int) -> Columns:
         """The kernels of an action, their launches, and the ranges of its operators within its label."""

@@ -47,7 +47,7 @@ def read(job):
 def truth(job, *, forward):
     """Mean nanoseconds of every layer of a micro-batch, in its forwards or in its backwards."""
     total: dict[int, int] = dict.fromkeys(range(sum(job.layers)), 0)
-    for run in (run for step in simulate(job) for run in step.runs):
+    for run in (run for step in simulate(job) for run in step.training.runs):
         for rank, lane in enumerate(run.lanes):
             for done in (part for ran in lane for part in ran.parts):
                 first, count = job.first_layer(done.action.stage), job.layers[done.action.stage]

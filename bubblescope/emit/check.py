@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, get_args, get_type_hints
@@ -21,7 +22,21 @@ MOST_DRIFT_PPM = 100_000
 LONGEST_NS = 10**15
 MOST_KERNELS = 20_000_000  # more than an hour's work
 
-AT_LEAST_1 = ("p", "m", "v", "slices", "d", "t", "steps", "kernels", "ranks_a_host", "cycles")
+AT_LEAST_1 = (
+    "p",
+    "m",
+    "v",
+    "slices",
+    "d",
+    "t",
+    "c",
+    "steps",
+    "kernels",
+    "ranks_a_host",
+    "cycles",
+    "recv_streams",
+    "eval_m",
+)
 AT_LEAST_0 = (
     "variant",
     "forward_ns",
@@ -34,6 +49,8 @@ AT_LEAST_0 = (
     "recv_ahead",
     "first_step",
     "dp_ns",
+    "dp_buckets",
+    "zero_grad_ns",
     "optimizer_ns",
     "kernel_gap_ns",
     "run_ahead_ns",
@@ -55,12 +72,17 @@ CHOICES = (
     "launches",
     "calls",
     "comm_names",
+    "dp_op",
+    "groups_told",
+    "eval_at",
+    "zero_grad",
+    "marks",
 )
 
 
 def check(job: Job) -> None:
     """Raise UsageError with the first thing that is wrong."""
-    for problems in (_sizes, _choices, _shape, _orders, _blocks, _times, _faults, _wishes):
+    for problems in (_sizes, _choices, _shape, _agenda, _orders, _blocks, _times, _faults, _wishes):
         problem = next(problems(job), None)
         if problem is not None:
             raise UsageError(problem)
@@ -72,8 +94,12 @@ def _sizes(job: Job) -> Iterator[str]:
             value = getattr(job, name)
             if not least <= value <= LONGEST_NS:
                 yield f"{name} must be at least {least} and no more than 10^15, found {value}"
+    for size in job.ramp:
+        if size < 1:
+            yield f"a ramp needs at least 1 micro-batch a step, found {size}"
     most = max((job.kernels, *job.stage_layers))
-    kernels = 2 * job.p * job.v * job.m * job.slices * most * job.d * job.t * job.steps
+    microbatches = sum(job.ramp or (job.m,) * job.steps) + job.eval_m * len(job.eval_steps)
+    kernels = 2 * job.p * job.v * microbatches * job.slices * most * job.d * job.c * job.t
     if kernels > MOST_KERNELS:
         yield f"the job would run about {kernels} kernels, and no more than {MOST_KERNELS} are emitted"
 
@@ -102,8 +128,24 @@ def _shape(job: Job) -> Iterator[str]:
         return
     if job.group is not None and job.group < 1:
         yield f"group must be at least 1, found {job.group}"
-    elif (problem := job.family.problem(job.shape)) is not None:
-        yield problem
+    else:
+        shapes = (replace(job.shape, m=m) for m in dict.fromkeys((job.m, *job.ramp)))
+        yield from (problem for shape in shapes if (problem := job.family.problem(shape)) is not None)
+
+
+def _agenda(job: Job) -> Iterator[str]:
+    """What stands in which step."""
+    if job.ramp and job.orders:
+        yield "explicit orders have one size: there is no ramp"
+    if job.eval_steps and not job.trains:
+        yield "forwards alone have no evaluation beside them"
+    for step in job.eval_steps:
+        if not 0 <= step < job.steps:
+            yield f"there is no step {step} among {job.steps} that could have an evaluation"
+    if job.eval_steps and job.cycles > 1:
+        yield "cycles hold as many steps each: there are no evaluations"
+    if job.zero_grad != "none" and not job.trains:
+        yield "forwards alone have no gradients to fill"
 
 
 def _orders(job: Job) -> Iterator[str]:
@@ -185,16 +227,10 @@ def _faults(job: Job) -> Iterator[str]:
 def _wishes(job: Job) -> Iterator[str]:
     if job.fused and job.recv_ahead:
         yield "a fused receive cannot be posted ahead"
-    if job.fused and job.backend == "cpu":
-        yield "gloo fuses nothing"
-    if job.backend == "cpu" and (job.host != "all" or job.recompute):
-        yield "on a CPU the host is all that is recorded, and nothing is computed again"
-    if job.backend == "cpu" and (job.offload_ns or job.overrun_ns):
-        yield "on a CPU there are no copies to the host, and no kernels that could overrun"
-    if job.backend == "cpu" and (job.announced or job.in_stage != "all-reduce" or job.launches != "joined"):
-        yield "on a CPU no message is announced, stages reduce, and nothing is launched"
-    if job.backend == "cpu" and "nsys" in job.recorders:
-        yield "nsys records GPUs: on a CPU the recorder is kineto"
+    if job.backend == "cpu":
+        yield from _on_cpu(job)
+    if job.c > 1 and min(job.layers) < 2:
+        yield "keys and values pass under an attention, the second kernel of a stage: it needs 2"
     yield from _files(job)
     if job.comm_names == "generic" and job.p2p_args == "kernel":
         yield "kernels that are all called alike carry no arguments: p2p_args must be op or none"
@@ -205,13 +241,29 @@ def _wishes(job: Job) -> Iterator[str]:
         yield "Forward i labels name neither chunk nor slice, and neither I nor W"
 
 
+def _on_cpu(job: Job) -> Iterator[str]:
+    """What a CPU has not."""
+    if job.fused:
+        yield "gloo fuses nothing"
+    if job.host != "all" or job.recompute:
+        yield "on a CPU the host is all that is recorded, and nothing is computed again"
+    if job.offload_ns or job.overrun_ns:
+        yield "on a CPU there are no copies to the host, and no kernels that could overrun"
+    if job.announced or job.in_stage != "all-reduce" or job.launches != "joined":
+        yield "on a CPU no message is announced, stages reduce, and nothing is launched"
+    if job.c > 1 or job.dp_op != "all-reduce" or job.recv_streams > 1:
+        yield "on a CPU nothing passes round a ring, gloo reduces all, and there are no streams"
+    if "nsys" in job.recorders:
+        yield "nsys records GPUs: on a CPU the recorder is kineto"
+
+
 def _files(job: Job) -> Iterator[str]:
     """What stands in which file."""
     if job.steps % job.cycles:
         yield f"cycles must divide the steps, found {job.cycles} for {job.steps}"
     if "nsys" in job.recorders and (job.one_file != "no" or job.cycles > 1):
         yield "nsys puts ranks in one file by one_file_a_host, and records one cycle"
-    if job.one_process and (job.backend == "cpu" or job.t * job.d > 1 or job.fused or job.one_gpu_visible):
+    if job.one_process and (job.backend == "cpu" or job.t * job.c * job.d > 1 or job.fused or job.one_gpu_visible):
         yield "one process drives GPUs of one pipeline, all of which it sees, and its copies are not fused"
     if job.one_process and (
         len({job.host_of(rank) for rank in range(job.world)}) > 1 or any(job.skew_ns) or job.missing

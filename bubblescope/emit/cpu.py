@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bubblescope.emit.job import Job
-from bubblescope.emit.names import LAYER, block_label, layer_label, message_label, step_label, step_mark
+from bubblescope.emit.marks import Marks
+from bubblescope.emit.names import LAYER, ZERO, block_label, layer_label, message_label, step_label
 from bubblescope.emit.pieces import Piece, cut
-from bubblescope.emit.run import Ran, Run, Span, Step, Transfer
+from bubblescope.emit.run import Pass, Ran, Reduction, Run, Span, Step, Transfer
 from bubblescope.emit.tape import Node, Tape
 from bubblescope.model.actions import Action, Kind
 
@@ -20,16 +21,27 @@ class CpuRank:
     def __init__(self, job: Job, rank: int, tape: Tape) -> None:
         self.job, self.rank, self.tape = job, rank, tape
         self.place = job.place(rank)
+        self.marks = Marks(job, tape)
         self.nodes: dict[Action, list[Node]] = {}
+        self.due: dict[Action | None, list[Reduction]] = {}
 
     def step(self, step: Step) -> None:
-        """Write one step: its annotation, the pipeline, and what follows."""
-        run, tape = step.runs[self.place.dp], self.tape
-        tape.mark(step_mark(self.job, step.number), step.start, step.end)
-        if step.optimizer is not None:
-            tape.mark("Optimizer.zero_grad#AdamW.zero_grad", step.start + 5_000, step.start + 20_000)
+        """Write one step: its mark, and its passes."""
+        runs = [part.runs[self.place.dp] for part in step.passes]
+        self.marks.step(step, [run.lanes[self.place.pp] for run in runs])
+        for part, run in zip(step.passes, runs, strict=True):
+            self._pass(part, run, run.lanes[self.place.pp])
+
+    def _pass(self, part: Pass, run: Run, lane: list[Ran]) -> None:
+        """Write what leads to the first action, the pipeline, and what follows."""
+        tape, previous, sends = self.tape, part.release + self.job.opening_ns * (not part.evaluates), 1
+        tape.grads = not part.evaluates
+        if part.optimizer is not None:
+            tape.mark("Optimizer.zero_grad#AdamW.zero_grad", part.start + 5_000, part.start + 20_000)
+            self._zero(part.release)
         self.nodes.clear()
-        lane, previous, sends = run.lanes[self.place.pp], step.release, 1
+        reductions = part.dp.get((self.place.pp, self.place.dp), ())
+        self.due = {action: [r for r in reductions if r.under == action] for action in {r.under for r in reductions}}
         for k, ran in enumerate(lane):
             posted = self._receives(run, lane, k)
             self._block(ran, max(previous + self.job.post_ns(sends) + 500, posted))
@@ -37,7 +49,17 @@ class CpuRank:
             if self.job.labels == "torch":
                 tape.mark(step_label(ran.parts[0].action), previous + 2_500, ran.end + 2_500)
             previous, sends = ran.end, len(ran.parts)
-        self._after(step)
+            self.marks.block(part, lane, k, ran.end + self.job.post_ns(sends) + OP_NS)
+        self._after(part)
+
+    def _zero(self, release: int) -> None:
+        """What a rank computes before its first action, outside of all labels."""
+        if self.job.zero_grad != "none":
+            what = ZERO[self.job.zero_grad]
+            took = self.job.opening_ns // what.times
+            for begin in (release + took * i for i in range(what.times)):
+                self.tape.op(what.outer, begin, begin + took)
+                self.tape.op(what.inner, *_inside(Piece(begin, begin + took, 0, comm=False)))
 
     def _receives(self, run: Run, lane: list[Ran], k: int) -> int:
         """Post what is due before the k-th block; hand back when the last posting returned."""
@@ -87,7 +109,7 @@ class CpuRank:
             tape.op(layer.outer, piece.begin, piece.end, number=tape.number)
             tape.op(layer.inner, *inner, number=tape.number)
             nodes.append(Node(tape.number, piece.begin))
-            tape.number += 1
+            tape.number += tape.grads
 
     def _backward(self, action: Action, pieces: list[Piece]) -> None:
         tape, nodes = self.tape, iter(reversed(self.nodes[action._replace(kind=Kind.F)]))
@@ -107,19 +129,23 @@ class CpuRank:
             if grads:
                 name = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
                 tape.op(name, end, piece.end, backward=True)
+        for reduction in self.due.get(action, ()):
+            posted = max(pieces[0].begin, min(reduction.begin, pieces[-1].end - OP_NS) - OP_NS + 500)
+            tape.op("c10d::allreduce_", posted, posted + OP_NS, backward=True)
+            tape.mark("gloo:all_reduce", posted + OP_NS - 500, reduction.end)
 
     def _reduce(self, span: Span) -> None:
         """A blocking all-reduce."""
         self.tape.op("c10d::allreduce_", *span, number=self.tape.number)
         self.tape.mark("gloo:all_reduce", *_inside(Piece(*span, 0, comm=True)))
 
-    def _after(self, step: Step) -> None:
-        """Gradient all-reduce and optimizer."""
-        if (span := step.dp.get((self.place.pp, self.place.dp))) is not None:
-            self._reduce(span)
-        if step.optimizer is None:
+    def _after(self, done: Pass) -> None:
+        """The one reduction of all gradients, and the optimizer."""
+        for reduction in self.due.get(None, ()):
+            self._reduce((reduction.begin, reduction.end))
+        if done.optimizer is None:
             return
-        begin, end = step.optimizer
+        begin, end = done.optimizer
         self.tape.mark("Optimizer.step#AdamW.step", begin - 1_000, end + 1_000)
         middle = (begin + end) // 2
         self.tape.op("aten::_foreach_addcdiv_", begin, middle, number=self.tape.number)

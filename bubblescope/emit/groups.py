@@ -6,19 +6,23 @@ import hashlib
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from bubblescope.emit.job import Job
+from bubblescope.emit.job import Job, Place
 
-__all__ = ["Group", "communicator", "distributed_info", "groups_of", "message_args"]
+__all__ = ["Group", "collective_args", "communicator", "distributed_info", "groups_of", "message_args"]
 
 DESCRIPTIONS = {
     "megatron": {
         "tp": "TENSOR_MODEL_PARALLEL_GROUP",
         "dp": "DATA_PARALLEL_GROUP_WITH_CP",
         "pp": "PIPELINE_MODEL_PARALLEL_GROUP",
+        "cp": "CONTEXT_PARALLEL_GROUP",
+        "replica": "DATA_PARALLEL_GROUP",
     },
-    "mesh": {"tp": "mesh_tp", "dp": "mesh_dp", "pp": "mesh_pp"},
-    "undefined": {"tp": "undefined", "dp": "undefined", "pp": "undefined"},
+    "mesh": {"tp": "mesh_tp", "dp": "mesh_dp", "pp": "mesh_pp", "cp": "mesh_cp", "replica": "mesh_dp_replicate"},
+    "undefined": dict.fromkeys(("tp", "dp", "pp", "cp", "replica"), "undefined"),
 }
+AXES = {"tp": ("tp",), "dp": ("dp", "cp"), "pp": ("pp",), "cp": ("cp",), "replica": ("dp",)}
+"""What differs among the ranks of a group: gradients are reduced over those of the context, too."""
 
 
 class Group(NamedTuple):
@@ -32,14 +36,15 @@ class Group(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _groups(job: Job) -> tuple[Group, ...]:
-    """The world, then every tensor-, data- and pipeline-parallel group, named in the order of creation."""
+    """The world, then every group of each axis, named in the order of creation."""
     world = tuple(range(job.world))
     found = {("world", world): "default_pg"}
-    for axis, field in (("tp", 2), ("dp", 1), ("pp", 0)):
-        lines: dict[tuple[int, ...], list[int]] = {}
+    for axis, differs in AXES.items():
+        if axis in {"cp", "replica"} and job.c == 1:
+            continue
+        lines: dict[Place, list[int]] = {}
         for rank in world:
-            place = job.place(rank)
-            lines.setdefault(place[:field] + place[field + 1 :], []).append(rank)
+            lines.setdefault(job.place(rank)._replace(**dict.fromkeys(differs, 0)), []).append(rank)
         found.update({(axis, tuple(line)): DESCRIPTIONS[job.pg_desc][axis] for line in lines.values()})
     return tuple(Group(axis, str(i), desc, ranks) for i, ((axis, ranks), desc) in enumerate(found.items()))
 
@@ -58,7 +63,7 @@ def distributed_info(job: Job, rank: int) -> dict[str, Any]:
     """What torch knows of the job; the process groups only since it writes relative times."""
     nccl = job.backend == "cuda"
     info: dict[str, Any] = {"backend": "nccl" if nccl else "gloo", "rank": rank, "world_size": job.world}
-    if job.era != "relative":
+    if job.era != "relative" or job.groups_told != "named":
         return info
     config = [
         {
@@ -74,9 +79,14 @@ def distributed_info(job: Job, rank: int) -> dict[str, Any]:
     return info | ({"nccl_version": "2.21.5"} if nccl else {})
 
 
-def message_args(group: Group, collective: str, elements: int) -> dict[str, Any]:
+def collective_args(job: Job, group: Group, collective: str, elements: int) -> dict[str, Any]:
+    """The arguments of a call of a whole group, where the job tells any."""
+    return {} if job.groups_told == "none" else message_args(job, group, collective, elements)
+
+
+def message_args(job: Job, group: Group, collective: str, elements: int) -> dict[str, Any]:
     """The arguments that NCCL's operators and kernels carry."""
-    return {
+    args = {
         "Collective name": collective,
         "In msg nelems": elements,
         "Out msg nelems": elements,
@@ -84,7 +94,9 @@ def message_args(group: Group, collective: str, elements: int) -> dict[str, Any]
         "dtype": "BFloat16",
         "In split size": "[]",
         "Out split size": "[]",
-        "Process Group Name": group.name,
-        "Process Group Description": group.desc,
-        "Process Group Ranks": str(list(group.ranks)),
     }
+    if job.groups_told == "named":
+        args["Process Group Name"] = group.name
+        args["Process Group Description"] = group.desc
+        args["Process Group Ranks"] = str(list(group.ranks))
+    return args

@@ -4,72 +4,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from bubblescope.emit.check import check
-from bubblescope.model.actions import WHOLE, Action, Kind, Order
+from bubblescope.emit.choices import (
+    Backend,
+    Calls,
+    CommNames,
+    Descriptions,
+    Era,
+    EvalAt,
+    GroupsTold,
+    Host,
+    InStage,
+    KernelNames,
+    Labels,
+    Launches,
+    Marks,
+    Metadata,
+    OneFile,
+    P2PArgs,
+    Payloads,
+    Recorder,
+    ReduceOp,
+    StageWork,
+    ZeroGrad,
+)
+from bubblescope.emit.settle import settled
+from bubblescope.model.actions import Action, Kind, Order
 from bubblescope.schedules.family import Family, Shape
 from bubblescope.schedules.registry import find
 
-__all__ = [
-    "Backend",
-    "Calls",
-    "CommNames",
-    "Descriptions",
-    "Era",
-    "Host",
-    "InStage",
-    "Job",
-    "KernelNames",
-    "Labels",
-    "Launches",
-    "Metadata",
-    "OneFile",
-    "P2PArgs",
-    "Payloads",
-    "Place",
-    "Recorder",
-    "StageWork",
-]
-
-Labels = Literal["pp", "torch", "none"]
-P2PArgs = Literal["kernel", "op", "none"]
-Backend = Literal["cuda", "cpu"]
-Era = Literal["relative", "epoch-int", "epoch-fraction"]
-Metadata = Literal["before", "after", "none"]
-Descriptions = Literal["megatron", "mesh", "undefined"]
-Host = Literal["all", "launches", "none"]
-InStage = Literal["all-reduce", "all-to-all"]
-Launches = Literal["joined", "unnumbered", "trimmed"]
-KernelNames = Literal["torch", "split", "blind"]
-Recorder = Literal["kineto", "nsys"]
-OneFile = Literal["no", "behind", "shifted", "sorted"]
-Calls = Literal["all", "params", "ops", "ranges", "none"]
-CommNames = Literal["nccl", "generic"]
-Payloads = Literal["json", "blobs", "none"]
+__all__ = ["Job", "Place", "Recorder", "StageWork"]
 
 CPU_GAP_NS = 20_000  # on CPU one thread computes and posts messages: it needs a gap between actions
 CPU_POST_NS, CPU_NEXT_NS = 2_000, 1_500  # from a block's end to its first message, and from each message to the next
 
 
 class Place(NamedTuple):
-    """Where a global rank sits: pipeline rank, replica, tensor-parallel index."""
+    """Where a global rank sits: pipeline rank, replica, tensor-parallel and context-parallel index."""
 
     pp: int
     dp: int
     tp: int
-
-
-class StageWork(NamedTuple):
-    """Times of one stage for one micro-batch, in nanoseconds; `weight_ns` is the part of the backward that is W."""
-
-    forward_ns: int
-    backward_ns: int
-    weight_ns: int
-
-    def of(self, kind: Kind) -> int:
-        """Time of an action of that kind on a whole micro-batch."""
-        return (self.forward_ns, self.backward_ns, self.backward_ns - self.weight_ns, self.weight_ns)[kind]
+    cp: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +68,7 @@ class Job:
         together: with `orders`, the actions that run as one block with the one behind them.
         d: data-parallel replicas.
         t: tensor-parallel ranks a stage.
+        c: context-parallel ranks a stage, which pass keys and values round a ring under every attention.
         forward_ns: forward time per rank and micro-batch, all chunks together.
         backward_ns: full backward time, likewise.
         weight_fraction: share of the backward that is W, where it is split.
@@ -109,11 +88,25 @@ class Job:
             has a stream of its own, and nobody waits for it.
         overrun_ns: how much too late a recorded end of a compute kernel lies that is wrong.
         overrun_chance: how likely one is, each by itself.
-        recv_ahead: by how many actions earlier than needed a receive is posted.
+        recv_ahead: by how many actions earlier than needed a receive is posted; the length of an order or more posts
+            all of a step's receives at its beginning.
+        recv_streams: streams that the receives of one input take in turns: those of several spin side by side.
         steps: optimizer steps recorded.
+        ramp: micro-batches of each of them, in place of both; m is then the commonest, of equals the largest.
+        eval_steps: the steps, from 0, that have an evaluation: forwards alone, stage by stage, without gradients.
+        eval_m: micro-batches of it.
+        eval_at: whether it is a step of its own behind the other, or stands in its step before or behind the training.
+        zero_grad: what each rank computes before its first action of a training step, outside all labels: gradients
+            filled with zeros, one kernel each or many in one, or weights cast.
+        zero_grad_ns: how long, where it does.
+        marks: `ProfilerStep#N` a step, or, of a profiler that is called behind each micro-batch, as many a step as
+            it has micro-batches, or none.
         first_step: number in the first `ProfilerStep#N`.
-        dp_ns: gradient all-reduce after the pipeline, where d > 1.
+        dp_ns: gradient all-reduce after the pipeline, where d or c > 1.
         dp_early: start it at the rank's own end, inside the window, instead of after the whole pipeline.
+        dp_buckets: buckets of every stage, reduced one by one under its last backward, in place of the one all-reduce;
+            all of them of a rank together take `dp_ns`. 0 for none.
+        dp_op: how gradients are reduced.
         optimizer_ns: optimizer kernels after the pipeline. Without backwards there is none, and no gradients.
         tp_share: share of an action spent in tensor-parallel all-reduces, where t > 1.
         in_stage: what the ranks of a stage do in place of them: an all-to-all is a kernel that sends and receives.
@@ -145,6 +138,8 @@ class Job:
         era: how time stamps are written.
         metadata: where the job's metadata stand in the file.
         pg_desc: flavour of the process group descriptions.
+        groups_told: whether anything names groups and their members; or calls tell what they do and the sizes of
+            message and group alone, as of a torch before 2.2 and an NCCL before 2.25; or collectives not even that.
         gpu_annotations: write the GPU's copies of annotations.
         missing: global ranks whose file is not written.
         neutral_names: file names that tell no rank.
@@ -177,6 +172,7 @@ class Job:
     together: frozenset[Action] = frozenset()
     d: int = 1
     t: int = 1
+    c: int = 1
     forward_ns: int = 10_000_000
     backward_ns: int = 20_000_000
     weight_fraction: float = 0.5
@@ -195,10 +191,20 @@ class Job:
     overrun_ns: int = 0
     overrun_chance: float = 0.0
     recv_ahead: int = 0
+    recv_streams: int = 1
     steps: int = 2
+    ramp: tuple[int, ...] = ()
+    eval_steps: tuple[int, ...] = ()
+    eval_m: int = 2
+    eval_at: EvalAt = "between"
+    zero_grad: ZeroGrad = "none"
+    zero_grad_ns: int = 800_000
+    marks: Marks = "step"
     first_step: int = 0
     dp_ns: int = 4_000_000
     dp_early: bool = False
+    dp_buckets: int = 0
+    dp_op: ReduceOp = "all-reduce"
     optimizer_ns: int = 3_000_000
     tp_share: float = 0.15
     in_stage: InStage = "all-reduce"
@@ -227,6 +233,7 @@ class Job:
     era: Era = "relative"
     metadata: Metadata = "before"
     pg_desc: Descriptions = "megatron"
+    groups_told: GroupsTold = "named"
     gpu_annotations: bool = True
     missing: tuple[int, ...] = ()
     neutral_names: bool = False
@@ -244,36 +251,9 @@ class Job:
 
     def __post_init__(self) -> None:
         """Keep lists as tuples, take the sizes of explicit orders, and refuse jobs that no framework could run."""
-        self._keep_tuples()
-        if self.orders:
-            self._measure()
-        else:
-            object.__setattr__(self, "schedule", find(self.schedule).name)
+        for name, value in settled(self).items():
+            object.__setattr__(self, name, value)
         check(self)
-
-    def _keep_tuples(self) -> None:
-        object.__setattr__(self, "orders", tuple(tuple(order) for order in self.orders))
-        object.__setattr__(self, "together", frozenset(self.together))
-        object.__setattr__(self, "stage_times", tuple(StageWork(*times) for times in self.stage_times))
-        for name in ("slow", "straggler"):
-            object.__setattr__(self, name, tuple((key, factor) for key, factor in getattr(self, name)))
-        for name in ("scale", "stage_layers", "edges_ns", "host_gaps_ns", "skew_ns", "drift_ppm", "missing"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        if not isinstance(self.recorder, str):
-            object.__setattr__(self, "recorder", tuple(self.recorder))
-
-    def _measure(self) -> None:
-        """The sizes of a pipeline with explicit orders."""
-        actions = [action for order in self.orders for action in order]
-        p = len(self.orders)
-        sizes = {
-            "p": p,
-            "m": len({action.microbatch for action in actions}),
-            "v": -(-(1 + max((action.stage for action in actions), default=0)) // p),
-            "slices": len({action.slice for action in actions if action.slice != WHOLE}) or 1,
-        }
-        for name, size in sizes.items():
-            object.__setattr__(self, name, size)
 
     @property
     def shape(self) -> Shape:
@@ -293,6 +273,11 @@ class Job:
         return self.family.kinds
 
     @property
+    def opening_ns(self) -> int:
+        """How long a rank computes before its first action of a training step."""
+        return 0 if self.zero_grad == "none" else self.zero_grad_ns
+
+    @property
     def trains(self) -> bool:
         """Whether there are backwards, and thus gradients and an optimizer."""
         return self.kinds != {Kind.F}
@@ -307,7 +292,7 @@ class Job:
     @property
     def world(self) -> int:
         """Ranks of the whole job."""
-        return self.p * self.d * self.t
+        return self.p * self.d * self.c * self.t
 
     def late_ns(self, pp: int) -> int:
         """How late the hosts of a pipeline rank are for each action."""
@@ -346,7 +331,8 @@ class Job:
     def ticks(self) -> int:
         """Host work units that the shortest action must last, for its kernels to be launched ahead."""
         pieces = max(len(self.pattern(stage)) for stage in range(self.stages)) * (2 if self.recompute else 1)
-        return 8 * pieces + (80 if self.announced else 40)
+        passed = (self.c - 1) * -(-pieces // 4)
+        return 8 * pieces + (80 if self.announced else 40) + 4 * (self.dp_buckets + passed)
 
     def post_ns(self, place: int) -> int:
         """How long after a block's end the message is posted that has `place` others before it."""
@@ -358,13 +344,19 @@ class Job:
             return self.p2p_ns
         return self.edges_ns[min(source, target)] if abs(source - target) == 1 else max(self.edges_ns)
 
-    def rank(self, pp: int, dp: int, tp: int) -> int:
+    def rank(self, pp: int, dp: int, tp: int, cp: int = 0) -> int:
         """Global rank: tensor-parallel ranks are neighbours, pipeline ranks furthest apart."""
-        return tp + self.t * (dp + self.d * pp)
+        return tp + self.t * (cp + self.c * (dp + self.d * pp))
 
     def place(self, rank: int) -> Place:
         """Where a global rank sits."""
-        return Place(rank // (self.t * self.d), rank // self.t % self.d, rank % self.t)
+        rank, tp = divmod(rank, self.t)
+        rank, cp = divmod(rank, self.c)
+        return Place(*divmod(rank, self.d), tp, cp)
+
+    def apart(self, rank: int) -> int:
+        """A number that ranks have in common which pass keys and values round, and do all else at the same moments."""
+        return self.rank(*self.place(rank)._replace(cp=0))
 
     @cached_property
     def recorders(self) -> tuple[Recorder, ...]:

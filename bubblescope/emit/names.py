@@ -12,19 +12,21 @@ from bubblescope.model.actions import WHOLE, Action, Kind
 __all__ = [
     "LAYER",
     "P2P_KERNEL",
-    "REDUCE_KERNEL",
+    "REDUCE",
     "STEP_KERNEL",
+    "ZERO",
     "Part",
+    "Reducing",
+    "Zeroing",
+    "attends",
     "block_label",
     "kernel_name",
     "layer_label",
     "message_label",
     "step_label",
-    "step_mark",
 ]
 
 P2P_KERNEL = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
-REDUCE_KERNEL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 STEP_KERNEL = (
     "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
     "FusedOptimizerTensorListMetadata<3>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4, "
@@ -32,6 +34,53 @@ STEP_KERNEL = (
 )
 _GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_{}_n_tilesize{}_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
 _POINTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}CUDAKernelImpl(at::TensorIteratorBase&)>"
+
+
+class Reducing(NamedTuple):
+    """A collective that sums: torch's operator and range, the operation's name in arguments, and NCCL's function."""
+
+    op: str
+    note: str
+    collective: str
+    call: str
+    kernel: str
+
+
+_REDUCES = "ncclDevKernel_{}_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+REDUCE = {
+    "all-reduce": Reducing("allreduce_", "nccl:all_reduce", "allreduce", "ncclAllReduce", _REDUCES.format("AllReduce")),
+    "reduce-scatter": Reducing(
+        "_reduce_scatter_base_",
+        "nccl:_reduce_scatter_base",
+        "_reduce_scatter_base",
+        "ncclReduceScatter",
+        _REDUCES.format("ReduceScatter"),
+    ),
+}
+
+
+class Zeroing(NamedTuple):
+    """What runs before a step's first action: an operator, the one inside it, their kernel, and how often."""
+
+    outer: str
+    inner: str
+    kernel: str
+    times: int
+
+
+_FOREACH = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
+    "TensorListMetadata<1>, at::native::(anonymous namespace)::ZeroFunctor<float, 1, 1, 0>>"
+    "(at::native::(anonymous namespace)::TensorListMetadata<1>)"
+)
+_ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}, std::array<char*, {}ul>>(int)"
+ZERO = {
+    "fill": Zeroing("aten::zero_", "aten::fill_", _ELEMENTWISE.format("FillFunctor<float>", 1), 3),
+    "foreach": Zeroing("aten::_foreach_zero_", "aten::_foreach_zero_", _FOREACH, 2),
+    "cast": Zeroing(
+        "aten::to", "aten::copy_", _ELEMENTWISE.format("bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)", 2), 3
+    ),
+}
 
 
 class Part(NamedTuple):
@@ -99,6 +148,11 @@ def block_label(block: Block) -> str:
     return f"PP:{inner}" if len(block) == 1 else f"PP:({inner})OVERLAP_F_B"
 
 
+def attends(part: int) -> bool:
+    """Whether that part of a stage's layers is an attention."""
+    return LAYER[part % len(LAYER)].outer == "aten::_scaled_dot_product_flash_attention"
+
+
 def layer_label(job: Job, action: Action, piece: Piece) -> str:
     """The range of a layer; an all-reduce is of the layer before it."""
     return f"layers.{job.first_layer(action.stage) + piece.part - piece.comm}"
@@ -113,8 +167,3 @@ def message_label(verb: str, action: Action) -> str:
 def step_label(action: Action) -> str:
     """The range that GPipe opens around an action and its messages."""
     return f"{'Forward' if action.kind == Kind.F else 'Backward'} {action.microbatch}"
-
-
-def step_mark(job: Job, number: int) -> str:
-    """The mark of the profiler around the step of that number."""
-    return f"ProfilerStep#{job.first_step + (number % (job.steps // job.cycles) if job.count_anew else number)}"

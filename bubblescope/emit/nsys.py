@@ -65,8 +65,8 @@ def export(job: Job, ranks: Sequence[int]) -> bytes:
         tables["NVTX_EVENTS"] = session.ranges(strings)
         if job.p2p_args != "none":
             callers = [tape for tape in tapes if tape.calls]
-            tables["NVTX_PAYLOAD_SCHEMAS"] = (row for _ in callers for row in schema_rows())
-            tables["NVTX_PAYLOAD_SCHEMA_ENTRIES"] = (row for _ in callers for row in entry_rows())
+            tables["NVTX_PAYLOAD_SCHEMAS"] = (row for _ in callers for row in schema_rows(job))
+            tables["NVTX_PAYLOAD_SCHEMA_ENTRIES"] = (row for _ in callers for row in entry_rows(job))
     return database(tables, strings)
 
 

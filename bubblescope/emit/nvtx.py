@@ -51,6 +51,7 @@ _MEMBER = (Field("No. of ranks", INT, 8), Field("Rank", INT, 12), Field("CUDA de
 SCHEMAS = {
     "ncclCommInitRank": Schema(0, (_COMMUNICATOR, *_MEMBER)),
     "ncclAllReduce": Schema(5, (_COMMUNICATOR, _SIZE, Field("Reduction operation", REDUCTION, 16))),
+    "ncclReduceScatter": Schema(7, (_COMMUNICATOR, _SIZE, Field("Reduction operation", REDUCTION, 16))),
     "ncclSend": Schema(9, _MESSAGE),
     "ncclRecv": Schema(10, _MESSAGE),
 }
@@ -88,12 +89,22 @@ def call_row(job: Job, call: Call, origin: int, thread: int, strings: Strings) -
     schema = SCHEMAS.get(call.name)
     if schema is None or job.p2p_args == "none":
         return row
+    told = _known(job, schema)
+    values = call.values[-len(told.fields) :]
     if job.payloads == "json":
-        names = (field.name for field in schema.fields)
-        row["jsonText"] = orjson.dumps(dict(zip(names, call.values, strict=True))).decode()
+        names = (field.name for field in told.fields)
+        row["jsonText"] = orjson.dumps(dict(zip(names, values, strict=True))).decode()
     elif job.payloads == "blobs":
-        row["binaryData"] = _packed(schema, call.values)
+        row["binaryData"] = _packed(told, values)
     return row
+
+
+def _known(job: Job, schema: Schema) -> Schema:
+    """The schema as the job's NCCL has it: before 2.25 none begins with the communicator."""
+    if job.groups_told == "named":
+        return schema
+    fields = tuple(field._replace(offset=field.offset - 8) for field in schema.fields[1:])
+    return schema._replace(fields=fields, size=schema.size - 8)
 
 
 def _packed(schema: Schema, values: tuple[int, ...]) -> bytes:
@@ -104,16 +115,16 @@ def _packed(schema: Schema, values: tuple[int, ...]) -> bytes:
     return struct.pack("<QQQQ", NCCL_DOMAIN, schema.ident, schema.size, 32 + schema.size) + payload
 
 
-def schema_rows() -> Iterable[Row]:
+def schema_rows(job: Job) -> Iterable[Row]:
     """The schemas that one process registers."""
-    for schema in SCHEMAS.values():
+    for schema in (_known(job, schema) for schema in SCHEMAS.values()):
         sizes = {"numEntries": len(schema.fields), "payloadSize": schema.size}
         yield {"domainId": NCCL_DOMAIN, "schemaId": schema.ident, "type": STRUCT} | sizes
 
 
-def entry_rows() -> Iterable[Row]:
+def entry_rows(job: Job) -> Iterable[Row]:
     """Their fields; an offset of 0 is not written."""
-    for schema in SCHEMAS.values():
+    for schema in (_known(job, schema) for schema in SCHEMAS.values()):
         for index, field in enumerate(schema.fields):
             told = {"type": field.type, "name": field.name, "offset": field.offset or None}
             yield {"domainId": NCCL_DOMAIN, "schemaId": schema.ident, "idx": index} | told

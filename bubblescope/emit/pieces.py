@@ -53,7 +53,7 @@ def _laid(job: Job, done: Done, rank: int, *, again: bool = False) -> list[Piece
     comms = job.pattern(done.action.stage)
     lengths = _lengths(job, done.useful, comms)
     if job.t > 1:
-        _wobble(lengths, comms, random.Random(f"{job.seed}.{rank}.{done.start}"))  # noqa: S311 - repeatable
+        _wobble(lengths, comms, random.Random(f"{job.seed}.{job.apart(rank)}.{done.start}"))  # noqa: S311 - repeatable
     pieces, at, part = [], done.start, 0
     for length, comm in zip(lengths, comms, strict=True):
         pieces.append(Piece(at, at + length, part, comm, again))

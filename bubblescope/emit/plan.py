@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
 from bubblescope.emit.job import Job
 from bubblescope.errors import UsageError
-from bubblescope.model.actions import Action, Order, blocks
+from bubblescope.model.actions import Action, Kind, Order, blocks
 from bubblescope.schedules.family import Costs
 from bubblescope.schedules.replay import source_of
 
-__all__ = ["Block", "Plan", "Slot", "plan"]
+__all__ = ["Block", "Plan", "Slot", "evaluation", "plan"]
 
 Block = tuple[Action, ...]
 """Actions that run as one: usually one, or a forward and a backward."""
@@ -56,10 +56,30 @@ class Plan:
         return needed if needed is not None and self.slot[needed].rank == self.slot[action].rank else None
 
 
+@lru_cache(maxsize=32)
+def plan(job: Job, m: int) -> Plan:
+    """The plan of a step of m micro-batches."""
+    return _planned(job, *((job.orders, job.together) if job.orders else _by_schedule(job, m)))
+
+
 @lru_cache(maxsize=8)
-def plan(job: Job) -> Plan:
-    """The plan of every step of a job."""
-    orders, together = (job.orders, job.together) if job.orders else _by_schedule(job)
+def evaluation(job: Job) -> Plan:
+    """The plan of an evaluation: each stage takes all micro-batches, where it takes the first one in training."""
+    lanes = [[a for a in order if (a.kind, a.microbatch) == (Kind.F, 0)] for order in plan(job, job.m).orders]
+    orders = tuple(
+        tuple(
+            action._replace(microbatch=i)
+            for stage in dict.fromkeys(a.stage for a in lane)
+            for i in range(job.eval_m)
+            for action in lane
+            if action.stage == stage
+        )
+        for lane in lanes
+    )
+    return _planned(job, orders, frozenset())
+
+
+def _planned(job: Job, orders: tuple[Order, ...], together: frozenset[Action]) -> Plan:
     lanes = tuple(blocks(order, together) for order in orders)
     slot = {a: Slot(rank, k) for rank, lane in enumerate(lanes) for k, block in enumerate(lane) for a in block}
     rank_of = {action: where.rank for action, where in slot.items()}
@@ -69,8 +89,8 @@ def plan(job: Job) -> Plan:
     return Plan(orders, lanes, slot, source, reader)
 
 
-def _by_schedule(job: Job) -> tuple[tuple[Order, ...], frozenset[Action]]:
-    family, shape = job.family, job.shape
+def _by_schedule(job: Job, m: int) -> tuple[tuple[Order, ...], frozenset[Action]]:
+    family, shape = job.family, replace(job.shape, m=m)
     variants = list(islice(family.variants(shape, _costs(job)), job.variant + 1))
     if len(variants) <= job.variant:
         raise UsageError(f"{family.name} has {len(variants)} orders of this shape, found variant={job.variant}")

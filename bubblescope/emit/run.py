@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bubblescope.emit.plan import Block
 from bubblescope.model.actions import Action
 
-__all__ = ["Done", "Ran", "Run", "Span", "Step", "Transfer"]
+__all__ = ["Done", "Pass", "Ran", "Reduction", "Run", "Span", "Step", "Transfer"]
 
 Span = tuple[int, int]
 """Start and end, in nanoseconds."""
@@ -87,14 +88,52 @@ class Run:
         return max(lane[-1].end for lane in self.lanes)
 
 
-@dataclass(slots=True)
-class Step:
-    """One optimizer step of the whole job; `dp` are gradient all-reduces by (pipeline rank, replica)."""
+class Reduction(NamedTuple):
+    """One reduction of gradients over the replicas, from when a rank joins it to its end.
 
-    number: int
+    `under` is the backward that makes the gradients while others are reduced; None is behind the whole order.
+    """
+
+    begin: int
+    end: int
+    under: Action | None = None
+
+
+@dataclass(slots=True)
+class Pass:
+    """All micro-batches of a training step, or of an evaluation, on their way through the pipelines of all replicas.
+
+    `release` is when receives may be posted, and `dp` are the reductions of gradients by (pipeline rank, replica).
+    """
+
+    m: int
+    evaluates: bool
     start: int
     release: int
-    runs: list[Run]
+    runs: list[Run] = field(default_factory=list)
     end: int = 0
-    dp: dict[tuple[int, int], Span] = field(default_factory=dict)
+    dp: dict[tuple[int, int], tuple[Reduction, ...]] = field(default_factory=dict)
     optimizer: Span | None = None
+
+
+@dataclass(slots=True)
+class Step:
+    """One step as the profiler counts them: a training step, an evaluation, or both."""
+
+    number: int
+    passes: tuple[Pass, ...]
+
+    @property
+    def start(self) -> int:
+        """Start of its first pass."""
+        return self.passes[0].start
+
+    @property
+    def end(self) -> int:
+        """End of its last pass."""
+        return self.passes[-1].end
+
+    @property
+    def training(self) -> Pass | None:
+        """What it trains; a job of forwards alone trains nothing, and evaluates nothing beside it."""
+        return next((part for part in self.passes if not part.evaluates), None)

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from bubblescope.emit.agenda import Wanted, agenda
 from bubblescope.emit.job import Job
-from bubblescope.emit.plan import Block, Plan, plan
-from bubblescope.emit.run import Done, Ran, Run, Step, Transfer
+from bubblescope.emit.plan import Block, Plan, evaluation, plan
+from bubblescope.emit.reduce import AFTER_NS, reductions
+from bubblescope.emit.run import Done, Pass, Ran, Run, Step, Transfer
 from bubblescope.errors import UsageError
 from bubblescope.model.actions import Action, Kind
 
@@ -17,7 +19,6 @@ __all__ = ["START_NS", "TICK_NS", "cycle_borders", "shortest", "simulate"]
 
 START_NS = 5_000_000  # of the first step, on the job's true clock
 LEAD_NS = 250_000  # between a step's start and the first receive: the host needs it
-AFTER_NS = 20_000  # between the phases after the pipeline
 TAIL_NS = 100_000  # between the optimizer's end and the step's end
 TICK_NS = 8  # the least that anything on the host takes
 LEAST_FACTOR = 0.1  # of jitter
@@ -30,21 +31,28 @@ Times = dict[Action, int]
 def simulate(job: Job) -> tuple[Step, ...]:
     """Every step of the job on its true clock; raises UsageError where the order cannot run."""
     dice = random.Random(job.seed)  # noqa: S311 - a repeatable jitter, no secret
-    todo = plan(job)
-    nominal = {action: _nominal(job, action, slot.rank) for action, slot in todo.slot.items()}
     steps: list[Step] = []
     start = START_NS
-    for number in range(job.steps):
-        step = Step(number, start, start + LEAD_NS, [])
-        for replica in range(job.d):
-            name = f"{number}.{replica}"
-            times = _times(job, nominal, _late(job, replica), name, dice)
-            _check(job, times)
-            step.runs.append(_Simulation(job, todo, times, _pauses(job, todo, name), step.release).run())
-        _after_pipeline(job, step)
-        steps.append(step)
-        start = step.end
+    for number, wanted in enumerate(agenda(job)):
+        passes = []
+        for each in wanted:
+            passes.append(_pass(job, each, number, start, dice))
+            start = passes[-1].end
+        steps.append(Step(number, tuple(passes)))
     return tuple(steps)
+
+
+def _pass(job: Job, wanted: Wanted, number: int, start: int, dice: random.Random) -> Pass:
+    """All micro-batches of a training step or an evaluation, in the step of that number."""
+    made = Pass(*wanted, start, start + LEAD_NS)
+    todo = evaluation(job) if made.evaluates else plan(job, made.m)
+    for replica in range(job.d):
+        name = f"{'evaluation ' if made.evaluates else ''}{number}.{replica}"
+        times = _times(job, todo, _late(job, replica), name, dice)
+        _check(job, times)
+        made.runs.append(_Simulation(job, todo, times, _pauses(job, todo, name), made).run())
+    _after_pipeline(job, made)
+    return made
 
 
 def cycle_borders(job: Job) -> tuple[int, ...]:
@@ -55,10 +63,8 @@ def cycle_borders(job: Job) -> tuple[int, ...]:
 @lru_cache(maxsize=8)
 def shortest(job: Job) -> int:
     """Useful time of the shortest action of all."""
-    parts = (
-        part for step in simulate(job) for run in step.runs for lane in run.lanes for ran in lane for part in ran.parts
-    )
-    return min(part.useful for part in parts)
+    runs = (run for step in simulate(job) for part in step.passes for run in part.runs)
+    return min(part.useful for run in runs for lane in run.lanes for ran in lane for part in ran.parts)
 
 
 def _nominal(job: Job, action: Action, rank: int) -> float:
@@ -70,11 +76,11 @@ def _nominal(job: Job, action: Action, rank: int) -> float:
     return whole / job.v / job.slices * share * job.factor(rank, action.stage)
 
 
-def _times(job: Job, nominal: Mapping[Action, float], late: list[float], name: str, dice: random.Random) -> Times:
+def _times(job: Job, todo: Plan, late: list[float], name: str, dice: random.Random) -> Times:
     """How long every action takes in a step and replica, of that name; `late` are factors of pipeline ranks."""
     times = {}
-    for action, slot in plan(job).slot.items():
-        base = nominal[action]
+    for action, slot in todo.slot.items():
+        base = _nominal(job, action, slot.rank)
         for pattern, factor in job.slow:
             base *= factor if fnmatchcase(f"{name}.{action}", pattern) else 1.0
         base *= late[slot.rank]
@@ -100,7 +106,7 @@ def _late(job: Job, replica: int) -> list[float]:
     """The factor of stragglers on every pipeline rank of a replica."""
     late = [1.0] * job.p
     for rank, factor in job.straggler:
-        pp, dp, _ = job.place(rank)
+        pp, dp, *_ = job.place(rank)
         late[pp] *= factor if dp == replica else 1.0
     return late
 
@@ -115,26 +121,24 @@ def _check(job: Job, times: Times) -> None:
         )
 
 
-def _after_pipeline(job: Job, step: Step) -> None:
-    """Lay the gradient all-reduces, the optimizer and the step's end."""
-    ready = max(run.end for run in step.runs)
-    if job.d > 1 and job.trains:
-        for pp in range(job.p):
-            own = [run.lanes[pp][-1].end if job.dp_early else run.end for run in step.runs]
-            end = max(own) + AFTER_NS + job.dp_ns
-            step.dp.update({(pp, replica): (begin + AFTER_NS, end) for replica, begin in enumerate(own)})
-            ready = max(ready, end)
-    if job.trains:
-        step.optimizer = (ready + AFTER_NS, ready + AFTER_NS + job.optimizer_ns)
-        ready = step.optimizer[1]
-    step.end = ready + TAIL_NS
+def _after_pipeline(job: Job, made: Pass) -> None:
+    """Lay the reductions of gradients, the optimizer and the end."""
+    ready = max(run.end for run in made.runs)
+    if job.trains and not made.evaluates:
+        if job.d * job.c > 1:
+            made.dp = reductions(job, made.runs)
+            ready = max([ready, *(lane[-1].end for lane in made.dp.values())])
+        made.optimizer = (ready + AFTER_NS, ready + AFTER_NS + job.optimizer_ns)
+        ready = made.optimizer[1]
+    made.end = ready + TAIL_NS
 
 
 class _Simulation:
     """Runs one step of one pipeline: each rank keeps its order, a block waits for its inputs."""
 
-    def __init__(self, job: Job, todo: Plan, times: Times, pauses: Mapping[Action, bool], release: int) -> None:
-        self.job, self.plan, self.times, self.pauses, self.release = job, todo, times, pauses, release
+    def __init__(self, job: Job, todo: Plan, times: Times, pauses: Mapping[Action, bool], of: Pass) -> None:
+        self.job, self.plan, self.times, self.pauses, self.release = job, todo, times, pauses, of.release
+        self.ready = of.release + (0 if of.evaluates else job.opening_ns)
         self.ends: dict[Action, int] = {}
         self.channel: dict[tuple[int, int, bool], int] = {}  # until when messages of a stage and a way move
         self.result = Run([[] for _ in todo.lanes])
@@ -171,7 +175,7 @@ class _Simulation:
         if awaited is None or any(a not in self.ends for a in map(self.plan.local, block) if a is not None):
             return False
         lane = self.result.lanes[rank]
-        previous = lane[-1].end if lane else self.release
+        previous = lane[-1].end if lane else self.ready
         start = max([previous, *(transfer.end for transfer in awaited)]) + self.job.gap_ns(rank)
         ran = Ran(self._parts(block, start), awaited, fused is not None)
         self.ends.update(dict.fromkeys(block, ran.end))

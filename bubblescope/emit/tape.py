@@ -95,7 +95,7 @@ class Tape:
         self.skew = job.skew_ns[rank] if rank < len(job.skew_ns) else 0
         self.drift = job.drift_ppm[rank] if rank < len(job.drift_ppm) else 0.0
         self.stamp = _stamp(job)
-        self.numbered = job.autograd and job.trains  # without a backward autograd counts nothing
+        self.grads = job.trains
         self.host: list[Row] = []
         self.gpu: list[Row] = []
         self.calls: list[Call] = []
@@ -103,6 +103,11 @@ class Tape:
         self.ids, self.correlation, self.flows = before, 1000 + before, before
         self.number = 1
         self._overruns = random.Random(f"{job.seed}.{rank}.overruns")  # noqa: S311 - apart from what the run draws
+
+    @property
+    def numbered(self) -> bool:
+        """Whether operators have numbers: without a backward autograd counts nothing."""
+        return self.job.autograd and self.job.trains and self.grads
 
     def events(self, cycle: int = 0) -> list[Args]:
         """Host rows, then GPU rows of a recording, each by start, outer before inner."""

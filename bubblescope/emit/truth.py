@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
 
 from bubblescope.emit.job import Job
-from bubblescope.emit.pieces import cut
+from bubblescope.emit.pieces import Piece, cut
 from bubblescope.emit.plan import plan
-from bubblescope.emit.run import Done, Ran, Run, Step, Transfer
+from bubblescope.emit.run import Done, Pass, Ran, Run, Span, Step, Transfer
+from bubblescope.emit.settle import commonest
 from bubblescope.emit.simulate import simulate
 from bubblescope.model.actions import Action
 
@@ -85,62 +89,90 @@ class PipelineTruth:
 
 @dataclass(frozen=True, slots=True)
 class StepTruth:
-    """One optimizer step of the whole job."""
+    """One step of the whole job, as the profiler counts them: `m` micro-batches are trained, `evaluated` evaluated.
+
+    `pipelines` hold the training, or the evaluation where nothing is trained.
+    """
 
     number: int
     start: int
     end: int
+    m: int
+    evaluated: int
     pipelines: tuple[PipelineTruth, ...]
 
     @property
     def bubble(self) -> float:
         """Mean over the replicas."""
-        return sum(p.bubble for p in self.pipelines) / len(self.pipelines)
+        return fmean(p.bubble for p in self.pipelines)
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The whole job; `orders` holds the names of the actions of every pipeline rank."""
+    """The whole job; `orders` holds the names of the actions of every pipeline rank in a training step of m."""
 
     job: Job
     orders: tuple[tuple[str, ...], ...]
     steps: tuple[StepTruth, ...]
 
     @property
+    def usable(self) -> tuple[StepTruth, ...]:
+        """The steps that train and do nothing else, whatever their size: all but the first where two others remain.
+
+        A step that evaluates, too, is none of them: its window spans both, so that its bubble is that of neither.
+        """
+        plain = [step for step in self.steps if step.m and not step.evaluated]
+        begins = plain[:1] == list(self.steps[:1])
+        return tuple(plain[1:] if begins and len(plain) > 2 else plain)
+
+    @property
     def used(self) -> tuple[StepTruth, ...]:
-        """The steps that means are taken over: all but the first, where at least two others remain."""
-        return self.steps[1:] if len(self.steps) > 2 else self.steps
+        """The steps that means are taken over: those of the commonest size, and of equally common ones the largest."""
+        size = commonest([step.m for step in self.usable])
+        return tuple(step for step in self.usable if step.m == size)
 
     @property
     def bubble(self) -> float:
         """Mean over the used steps."""
-        return sum(s.bubble for s in self.used) / len(self.used)
+        return fmean(step.bubble for step in self.used)
+
+    @property
+    def bubble_by_size(self) -> dict[int, float]:
+        """The same of each number of micro-batches."""
+        sizes = sorted({step.m for step in self.usable})
+        return {size: fmean(step.bubble for step in self.usable if step.m == size) for size in sizes}
 
 
 def truth(job: Job) -> Truth:
     """The truth of a job; raises UsageError where its order cannot run."""
-    names = tuple(tuple(map(str, order)) for order in plan(job).orders)
+    names = tuple(tuple(map(str, order)) for order in plan(job, job.m).orders)
     return Truth(job, names, tuple(_step(job, step) for step in simulate(job)))
 
 
 def _step(job: Job, step: Step) -> StepTruth:
+    shown = step.training or step.passes[0]
     pipelines = []
-    for replica, run in enumerate(step.runs):
-        ranks = [_rank(job, step, run, job.rank(pp, replica, tp)) for pp in range(job.p) for tp in range(job.t)]
+    for replica, run in enumerate(shown.runs):
+        ranks = [_rank(job, shown, run, rank) for rank in range(job.world) if job.place(rank).dp == replica]
         pipelines.append(PipelineTruth(step.number, replica, run.start, run.end, tuple(ranks)))
-    return StepTruth(job.first_step + step.number, step.start, step.end, tuple(pipelines))
+    evaluated = sum(part.m for part in step.passes if part.evaluates)
+    m = step.training.m if step.training else 0
+    return StepTruth(job.first_step + step.number, step.start, step.end, m, evaluated, tuple(pipelines))
 
 
-def _rank(job: Job, step: Step, run: Run, rank: int) -> RankTruth:
-    pp, replica, tp = job.place(rank)
+def _rank(job: Job, shown: Pass, run: Run, rank: int) -> RankTruth:
+    pp, replica, tp, _ = job.place(rank)
     lane = run.lanes[pp]
     parts = [part for ran in lane for part in ran.parts]
+    reduced = [(each.begin, min(each.end, run.end)) for each in shown.dp.get((pp, replica), ())]
     actions, at = list[ActionTruth](), run.start
     for ran in lane:
-        actions += _block(ran, at)
+        actions += _block(ran, at, reduced)
         at = ran.end
-    dp_start, dp_end = step.dp.get((pp, replica), (run.end, run.end))
-    dp = max(0, min(run.end, dp_end) - dp_start)
+    idle = [gap for part in parts for gap in _gaps(cut(job, part, rank))]
+    inside = _common(idle, reduced)
+    before = _common(zip([run.start, *(ran.end for ran in lane)], [ran.start for ran in lane], strict=False), reduced)
+    dp, tail = before + inside + _common([(at, run.end)], reduced), run.end - at
     return RankTruth(
         rank=rank,
         pp=pp,
@@ -148,33 +180,43 @@ def _rank(job: Job, step: Step, run: Run, rank: int) -> RankTruth:
         actions=tuple(actions),
         useful=sum(part.useful for part in parts),
         in_stage=sum(piece.end - piece.begin for part in parts for piece in cut(job, part, rank) if piece.comm),
-        wait=sum(a.wait for a in actions) + run.end - at - dp,
+        wait=sum(a.wait for a in actions) + tail - _common([(at, run.end)], reduced),
         transfer=sum(a.transfer for a in actions),
-        host=sum(a.host for a in actions) + sum(part.end - part.start - part.useful for part in parts),
+        host=sum(a.host for a in actions) + sum(part.end - part.start - part.useful for part in parts) - inside,
         dp=dp,
-        tail=run.end - at,
+        tail=tail,
     )
 
 
-def _block(ran: Ran, at: int) -> list[ActionTruth]:
-    """Split the idle time from `at` to a block's start by its inputs."""
+def _block(ran: Ran, at: int, reduced: Sequence[Span]) -> list[ActionTruth]:
+    """Split the idle time from `at` to a block's start by its inputs, less what the reductions of gradients take."""
     arrived = max([at, *(min(transfer.end, ran.start) for transfer in ran.awaited)])
-    transfer = _moving(ran.awaited, at)
+    moved = list(_moving(ran.awaited, at))
+    transfer = sum(end - begin for begin, end in moved) - _common(moved, reduced)
+    before = arrived - at - _common([(at, arrived)], reduced)
+    host = ran.start - arrived - _common([(arrived, ran.start)], reduced)
     first, *others = ran.parts
-    gap = {"wait": arrived - at - transfer, "transfer": transfer, "host": ran.start - arrived}
-    return [_action(first, **gap), *map(_action, others)]
+    return [_action(first, wait=before - transfer, transfer=transfer, host=host), *map(_action, others)]
 
 
 def _action(done: Done, **gap: int) -> ActionTruth:
     return ActionTruth(done.action, done.start, done.end, done.useful, **gap)
 
 
-def _moving(awaited: tuple[Transfer, ...], start: int) -> int:
-    """How long, from a moment on, any awaited message moved."""
-    total = 0
+def _moving(awaited: tuple[Transfer, ...], start: int) -> Iterator[Span]:
+    """When, from a moment on, any awaited message moved."""
     for transfer in sorted(awaited, key=lambda t: t.begin):
         begin = max(start, transfer.begin)
         if begin < transfer.end:
-            total += transfer.end - begin
+            yield begin, transfer.end
             start = transfer.end
-    return total
+
+
+def _gaps(pieces: Sequence[Piece]) -> Iterator[Span]:
+    """Between the kernels of an action."""
+    return ((before.end, after.begin) for before, after in pairwise(pieces))
+
+
+def _common(spans: Iterable[Span], others: Sequence[Span]) -> int:
+    """How long both some spans and some others last; neither overlap among themselves."""
+    return sum(max(0, min(span[1], end) - max(span[0], begin)) for span in spans for begin, end in others)

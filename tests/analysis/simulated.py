@@ -32,11 +32,11 @@ def simulated(job: emit.Job, *, noise: float = 0.0, size: int = BYTES, on_gpu: b
     dice = random.Random(job.seed)  # noqa: S311 - no secret
     rows = {rank: ([], [], [], []) for rank in range(job.world)}
     for number, step in enumerate(simulate(job)):
-        for replica, run in enumerate(step.runs):
+        for replica, run in enumerate(step.training.runs):
             for pp, lane in enumerate(run.lanes):
                 steps, actions, _, optimizer = rows[job.rank(pp, replica, 0)]
                 steps.append((step.start, step.end, number))
-                optimizer.extend([step.optimizer] if step.optimizer else [])
+                optimizer.extend([step.training.optimizer] if step.training.optimizer else [])
                 for done in (part for ran in lane for part in ran.parts):
                     actions.append((done.start, done.end, number, *_ids(done.action)))
             for t in run.transfers.values():

@@ -325,7 +325,7 @@ def test_the_truth_of_a_run_comes_back(tmp_path, backend):
     made = emit.Job(p=3, m=4, d=2, steps=3, edges_ns=(200_000, 700_000), jitter=0.05, seed=1, backend=backend)
     emit.write(made, tmp_path)
     found = {(row.group, row.op): row for row in analyze([tmp_path]).report.communication}
-    used = simulate(made)[1:]
+    used = [step.training for step in simulate(made)[1:]]
     messages = [t for step in used for run in step.runs for t in run.transfers.values()]
     count = made.world * len(used)
     row = found["pp", "send_recv"]
@@ -334,6 +334,9 @@ def test_the_truth_of_a_run_comes_back(tmp_path, backend):
     assert row.transfer_ns == sum(2 * (t.end - t.begin) for t in messages) // count
     if backend == "cuda":
         reduced = found["dp", "all_reduce"]
-        assert reduced.total_ns == sum(end - start for step in used for start, end in step.dp.values()) // count
+        assert (
+            reduced.total_ns
+            == sum(r.end - r.begin for step in used for lane in step.dp.values() for r in lane) // count
+        )
         assert reduced.transfer_ns == made.dp_ns
         assert (reduced.bytes, reduced.bus_bandwidth) == (8_388_608, pytest.approx(8_388_608e9 / made.dp_ns))

@@ -300,7 +300,7 @@ class TestNccl:
         assert told["EXPORT_SCHEMA_VERSION"] == "3.25.0"
         known = [call["payload"] is not None for call in export.calls() if call["name"] == "ncclSend"]
         assert set(known) == {payloads != "none"}
-        assert len(export["NVTX_PAYLOAD_SCHEMAS"]) == 4
+        assert len(export["NVTX_PAYLOAD_SCHEMAS"]) == 5
 
     def test_an_old_nccl_tells_nothing(self, tmp_path):
         """Neither payloads nor their schemas."""
