@@ -18,7 +18,7 @@ from bubblescope.model.options import StepRange
 from bubblescope.model.spans import Spans, union_by_owner
 from bubblescope.model.timeline import Actions, RankTimeline
 
-__all__ = ["Content", "LeftOut", "RankStep", "StepUse", "choose", "microbatches", "rank_steps", "rows_by"]
+__all__ = ["Content", "LeftOut", "RankStep", "StepUse", "choose", "first", "microbatches", "rank_steps", "rows_by"]
 
 LeftOut = Literal["incomplete", "not-asked", "evaluation", "other-size", "first"]
 """Why means do not take a step; of several reasons the first."""
@@ -178,8 +178,8 @@ def choose(
     """Judge every step by its counts of actions; without micro-batches (m None) by being there on all ranks.
 
     Means take the complete steps of m micro-batches, those with an evaluation only where there are no others. The first
-    is left out where at least two others remain, unless the user chose the steps. Raises UsageError where the user
-    chose none that is there.
+    of all is left out where at least two others of any size remain, unless the user chose the steps. Raises UsageError
+    where the user chose none that is there.
 
     Args:
         steps: of each rank, by number.
@@ -195,7 +195,8 @@ def choose(
     trained = [n for n in asked if n not in held or held[n].kind != "evaluation"]
     sized = [n for n in trained if n not in held or m in {None, held[n].microbatches}]
     plain = [n for n in sized if n not in held or not held[n].extra] or sized
-    used = plain[1:] if wanted == StepRange() and len(plain) > 2 else plain
+    warm = first(asked, wanted, held)
+    used = [n for n in plain if n != warm] or plain
     passed: tuple[tuple[LeftOut, Collection[int]], ...] = (
         ("incomplete", [n for n in numbers if not lacking[n]]),
         ("not-asked", asked),
@@ -214,6 +215,13 @@ def choose(
         )
         for n in numbers
     ]
+
+
+def first(numbers: Iterable[int], wanted: StepRange, held: Mapping[int, Content]) -> int | None:
+    """The step that is left out as it may hold warm-up: the first that trains, where two others remain beside it."""
+    trained = [n for n in sorted(numbers) if n not in held or held[n].kind != "evaluation"]
+    plain = [n for n in trained if n not in held or not held[n].extra] or trained
+    return plain[0] if wanted == StepRange() and len(plain) > 2 and plain[0] == trained[0] else None
 
 
 def _lacking(

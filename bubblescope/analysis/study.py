@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from bubblescope.align.pairs import UNKNOWN
 from bubblescope.analysis.contents import contents
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.ranks import RankView, views
-from bubblescope.analysis.steps import Content, RankStep, StepUse, choose, microbatches
+from bubblescope.analysis.steps import Content, RankStep, StepUse, choose, first, microbatches
 from bubblescope.analysis.theory import Schedule, Theory, find_schedule, theory
 from bubblescope.analysis.variation import Variation, split
 from bubblescope.model.columns import Times
@@ -104,8 +105,8 @@ def study(job: Job, options: Options) -> Study:
         its = find_schedule(job, lines, size, _transfer(seen), options.schedule) if lines and able else None
         return Size(size, mine, lines, Theory(None, None, None) if its is None else theory(job, lines, its))
 
-    several = {content.microbatches for content in held.values() if content.kind != "evaluation"} if m else set()
-    sizes = [size for size in map(sized, sorted(several)) if len(size.numbers) > 1] if len(several) > 1 else []
+    several = Counter(content.microbatches for content in held.values() if content.kind != "evaluation" and m)
+    sizes = [sized(size) for size, count in sorted(several.items()) if count > 1] if len(several) > 1 else []
     conflicts = (*_conflicts(options, counted, job.untold_chunks or 1), *_misfit(options, schedule))
     return Study(job, seen, uses, steps, m, schedule, owed, conflicts, tuple(sizes))
 
@@ -125,6 +126,7 @@ def _usual_size(
     evaluations = {number for number, content in held.items() if content.kind == "evaluation"}
     numbers = {number for steps in told.values() for number in steps} - evaluations
     asked = {number for number in numbers if number in options.steps} or numbers
+    asked -= {first(asked, options.steps, held)}
     return microbatches((step for mine in told.values() for n, step in mine.items() if n in asked), named=named)
 
 

@@ -132,7 +132,7 @@ BUBBLE = (
             rows=(("of 4", "1 / (4 + 1)", "20.0%"), ("of 8, which is measured", "1 / (8 + 1)", "11.1%")),
         ),
         reading="Compare runs by steps of one size: --microbatches chooses it.",
-        pitfalls="Empty where all steps have as many micro-batches. Of each size the first of three steps is left out.",
+        pitfalls="Empty where all steps have as many micro-batches. The first step of all is left out, as ever.",
         where="Sizes of steps",
         see=("bubble", "formula", "microbatches", "odd-steps"),
         section="which-steps-count",

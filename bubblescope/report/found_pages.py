@@ -65,8 +65,8 @@ FOUND = (
         name="used",
         summary="which steps the means take",
         text=(
-            "The complete ones of the commonest size without an evaluation, less the first where at least two others "
-            "remain: it often holds warm-up."
+            "The complete ones of the commonest size without an evaluation, less the first of all where at least two "
+            "others remain: it often holds warm-up."
         ),
         keys=("steps[].used", "steps[].complete"),
         also=("complete",),

@@ -84,6 +84,7 @@ def test_an_evaluation_does_not_count():
     [
         ("11222", 2, {}),
         ("22111", 1, {}),
+        ("22211", 2, {}),
         ("1122", 2, {}),
         ("22111", 2, {"microbatches": 2}),
         ("22111", 2, {"steps": StepRange(0, 1)}),
@@ -99,11 +100,11 @@ def test_the_commonest_size_is_measured(kinds, size, options):
 
 
 def test_each_size_has_its_bubble_and_theory():
-    """Of three steps the first is left out, as ever; a size with one step has none."""
+    """The first step of all is left out, as ever; a size of which there is one step has none."""
     found = shown(*"11222E")
     assert [(s.microbatches, s.steps, s.measured, s.formula) for s in found.bubble.by_microbatches] == [
-        (1, (0, 1), pytest.approx(1 / 2), pytest.approx(1 / 2)),
-        (2, (3, 4), pytest.approx(1 / 3), pytest.approx(1 / 3)),
+        (1, (1,), pytest.approx(1 / 2), pytest.approx(1 / 2)),
+        (2, (2, 3, 4), pytest.approx(1 / 3), pytest.approx(1 / 3)),
     ]
     evaluation = "step 5 holds forwards only: an evaluation, which is not counted"
     sizes = "steps of 1 (0-1) and of 2 (2-4) micro-batches, of which those of 2 are counted"
