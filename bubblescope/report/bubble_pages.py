@@ -125,7 +125,7 @@ BUBBLE = (
             "bubble.by_microbatches[].replay",
         ),
         also=("batch ramp",),
-        formula="as measured, formula and replay, over the steps of one size",
+        formula="each size of which there are two steps has its own bubble and theory",
         unit=_SHARE,
         example=Example(
             setting="1f1b with 2 stages: 3 steps of 4 micro-batches, then 5 of 8",

@@ -87,7 +87,7 @@ FOUND = (
             "with an evaluation before or behind it, extra_forwards long. inference: nothing in the job has a backward."
         ),
         keys=("steps[].kind", "steps[].extra_forwards"),
-        formula="extra_forwards is how many forwards have no backward, alike on all ranks",
+        formula="on every rank, as many forwards more than backwards",
         unit="a word, null where ranks do not tell it alike; micro-batches",
         example=Example(
             setting="a step of 4 micro-batches with an evaluation of 3 behind its optimizer",
