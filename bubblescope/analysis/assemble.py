@@ -196,7 +196,7 @@ def _steps(found: Study, origin: int, why: Reasons) -> tuple[report.Step, ...]:
                 left_out=use.left_out,
                 missing_ranks=use.lacking,
                 kind=use.content.kind if use.content else None,
-                microbatches=use.content.microbatches if use.content else None,
+                microbatches=(use.content.microbatches or None) if use.content else None,
                 extra_forwards=use.content.extra if use.content else 0,
             )
         )

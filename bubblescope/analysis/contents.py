@@ -1,7 +1,8 @@
 """What each step holds: a training of so many micro-batches, an evaluation, or both; told by the actions of all ranks.
 
 A rank tells it of a step where each of its forwards has a backward, or none has one in a job that trains. A step whose
-ranks tell the same is whole, whatever its size; where they differ something is missing, or was cut off.
+ranks tell the same is whole, whatever its size; where they differ something is missing, or was cut off. A step between
+others of which no rank tells any action is an evaluation, too: without gradients autograd numbers nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def contents(steps: Steps) -> dict[int, Content]:
     shared = sorted(set.intersection(*({*mine} for mine in steps.values()))) if steps else []
     told = {n: {_content(mine[n], trained=trained) for mine in steps.values()} for n in shared}
     agreed = {n: found.pop() for n, found in told.items() if len(found) == 1}
-    known = {n: what[0] for n, what in agreed.items() if what is not None}
+    known = {n: what[0] for n, what in agreed.items() if what is not None and (trained or what[1])}
     return {n: content for n, content in known.items() if _is_sure(n, known, steps)}
 
 
@@ -49,6 +50,8 @@ def _content(step: RankStep, *, trained: bool) -> tuple[Content, tuple[int, ...]
     codes, forward = _codes(step), step.actions.kind == Kind.F
     forwards, backwards = np.sort(codes[forward]), distinct(codes[~forward])
     named = tuple(np.unique(step.actions.microbatch[forward]).tolist())
+    if not len(codes):
+        return Content("evaluation", 0), named
     if not named:
         return None
     if not len(backwards):

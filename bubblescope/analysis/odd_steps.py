@@ -21,11 +21,13 @@ def odd_steps(uses: Sequence[StepUse]) -> Finding | None:
 
 
 def _evaluations(uses: Sequence[StepUse]) -> Iterator[str]:
-    found = [use.number for use in uses if use.content and use.content.kind == "evaluation"]
-    if len(found) == 1:
-        yield f"{_named(found)} holds forwards only: an evaluation, which is not counted"
-    elif found:
-        yield f"{_named(found)} hold forwards only: evaluations, which are not counted"
+    alone = [use for use in uses if use.content and use.content.kind == "evaluation"]
+    for what, told in (("forwards only", True), ("no action that was told", False)):
+        found = [use.number for use in alone if use.content and bool(use.content.microbatches) == told]
+        if len(found) == 1:
+            yield f"{_named(found)} holds {what}: an evaluation, which is not counted"
+        elif found:
+            yield f"{_named(found)} hold {what}: evaluations, which are not counted"
 
 
 def _mixed(uses: Sequence[StepUse]) -> Iterator[str]:

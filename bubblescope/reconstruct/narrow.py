@@ -52,4 +52,4 @@ def said_of(trace: RankTrace, steps: Marks, ranges: Ranges) -> tuple[Finding, ..
         f"{held} marked steps hold the actions of {len(steps)}, so that the marks are of micro-batches or other parts "
         "of steps; actions and optimizer tell where steps begin. Call step() of the profiler once a step"
     )
-    return (Finding("narrow-marks", "info", message, trace.source.path),)
+    return (Finding("narrow-marks", "info", message),)

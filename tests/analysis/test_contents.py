@@ -19,7 +19,7 @@ ONE = (
 
 
 def lines(*kinds):
-    """Two ranks that run a step of each kind: `2` or `1` micro-batches, an `E`valuation, or one that is `C`ut off."""
+    """Two ranks that run a step of each kind: `2` or `1` micro-batches, an `E`valuation, `C`ut off, or nothing."""
     rows = {
         "2": (RANK_0, RANK_1),
         "1": ONE,
@@ -53,6 +53,13 @@ def test_a_lone_stage_may_have_been_cut_off():
     (first, _), (other, _) = lines(*"212E"), lines(*"22EE")
     assert held(first) == {0: Content("training", 2), 1: Content("training", 1), 2: Content("training", 2)}
     assert held(other)[3] == Content("evaluation", 2)
+
+
+def test_a_step_between_others_without_any_action_is_an_evaluation():
+    """Autograd numbers no forward without gradients; at an end the recording may have stopped."""
+    training = Content("training", 2)
+    assert held(*lines(*"2-2")) == {0: training, 1: Content("evaluation", 0), 2: training}
+    assert held(*lines(*"22-")) == {0: training, 1: training}
 
 
 def shown(*kinds, **options):
