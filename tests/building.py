@@ -12,9 +12,12 @@ Times are nanoseconds as the test writes them; rows may come in any order and in
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.job import ClockFit, Job, Plan
@@ -47,6 +50,7 @@ __all__ = [
     "job",
     "kernel",
     "launch",
+    "loose",
     "messages_of",
     "note",
     "op",
@@ -347,6 +351,22 @@ def job(
         clock=ClockFit(method="recorded", offsets=dict.fromkeys(ranks, 0)),
         placement=placement or {at: (at,) for at in range(pp)},
     )
+
+
+def loose(of: Job, *pairs: tuple[int, int, float], error: int | None = None) -> Job:
+    """The job with a clock for each rank; pairs of them, (rank, rank, ns), may be off against each other by so much."""
+    count = max(of.timelines) + 1
+    errors = np.zeros((count, count))
+    for one, other, off in pairs:
+        errors[one, other] = errors[other, one] = off
+    clock = ClockFit(
+        method="p2p",
+        offsets=dict.fromkeys(of.timelines, 0),
+        error=error,
+        clocks={rank: rank for rank in of.timelines},
+        errors=errors,
+    )
+    return dataclasses.replace(of, clock=clock)
 
 
 def _text(stage: int, kind: int, microbatch: int, part: int = -1) -> str:

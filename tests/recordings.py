@@ -14,7 +14,7 @@ from bubblescope.errors import UsageError
 from bubblescope.model.report import Report
 from tests.ordinary import complaints, ordinary
 
-__all__ = ["ODDITIES", "calm_faults", "odd"]
+__all__ = ["ODDITIES", "calm_faults", "odd", "some_of"]
 
 Choose = Callable[[Sequence[Any]], Any]
 """Takes one of several values."""
@@ -77,12 +77,17 @@ _TRIES = 50
 def odd(choose: Choose, *oddities: str) -> Job:
     """A job of the space of ordinary ones with some oddities, or one or two of any; what cannot be is drawn again."""
     for _ in range(_TRIES):
-        names = oddities or tuple({choose(tuple(ODDITIES)) for _ in range(choose((1, 1, 2)))})
+        names = oddities or some_of(choose, ODDITIES)
         try:
             return ordinary(choose, **_fields(choose, names))
         except UsageError:
             continue
     raise ValueError(f"no job has {', '.join(names)}")
+
+
+def some_of(choose: Choose, oddities: Mapping[str, object]) -> tuple[str, ...]:
+    """The names of one or two of them."""
+    return tuple({choose(tuple(oddities)) for _ in range(choose((1, 1, 2)))})
 
 
 def _fields(choose: Choose, names: Sequence[str]) -> Fields:

@@ -368,7 +368,7 @@ def test_python_of_the_gate_page_runs():
 def test_verdicts_on_numbers_are_defined():
     """Each finding that speaks against a number, and each reason that is no finding, has its row; none is made up."""
     text = section(DEFINITIONS, "### Which numbers stand")
-    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", text, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \| (.*) \|$", text, re.MULTILINE))
     against = {code: set(re.findall(r"`(\w+)`", cell)) for code, cell in rows.items() if code in AFFECTED}
     assert against == {code: set(numbers) for code, numbers in AFFECTED.items()}
     assert {code: cell for code, cell in rows.items() if code not in AFFECTED} == WORDS

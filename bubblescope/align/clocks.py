@@ -254,7 +254,8 @@ def _assembled(clocks: _Clocks, links: Links, placed: list[_Placed]) -> ClockFit
     origin = placed[0].middle if placed else 0
     count = len(clocks.start)
     offset, slope = np.zeros(count, dtype=np.int64), np.zeros(count)
-    error: list[int | None] = [None] * count
+    error = np.full((count, count), np.inf)
+    np.fill_diagonal(error, 0.0)
     lowest = np.unique(clocks.number, return_index=True)[1]
     tied = np.zeros(count, dtype=np.int64)
     for found in placed:
@@ -263,22 +264,18 @@ def _assembled(clocks: _Clocks, links: Links, placed: list[_Placed]) -> ClockFit
         offset[own] = found.group.near + np.rint(value).astype(np.int64)
         slope[own] = lines.slope
         tied[own] = clocks.ranks[lowest[own[0]]]
-        if len(own) > 1 or found is placed[0]:
-            for clock, off in zip(own, lines.error.tolist(), strict=True):
-                known = math.isfinite(off)
-                error[clock] = max(math.ceil(off), RESOLUTION if clock != own[0] else 0) if known else None
+        error[np.ix_(own, own)] = np.maximum(np.ceil(lines.error), RESOLUTION * ~np.eye(len(own), dtype=bool))
     linked = [clock for found in placed if len(found.group.clocks) > 1 for clock in found.group.clocks]
-    bounds = [error[clock] for clock in linked] if linked or count > 1 else [0]
-    stated = [off for off in bounds if off is not None]
-    apart = any(len(found.group.clocks) > 1 for found in placed[1:])
+    worst = float(np.max(error[0, linked])) if linked else 0.0 if count <= 1 else math.inf
     of = dict(zip(clocks.ranks.tolist(), clocks.number.tolist(), strict=True))
     fitted = ClockFit(
         method=_method(clocks, placed),
         offsets={rank: int(offset[clock]) for rank, clock in of.items()},
         drift_ppm={rank: float(slope[clock]) * 1e6 for rank, clock in of.items()},
         origin=origin,
-        error=max(stated) if stated and len(stated) == len(bounds) and not apart else None,
-        errors={rank: error[clock] for rank, clock in of.items()},
+        error=int(worst) if math.isfinite(worst) else None,
+        clocks=of,
+        errors=error,
         tied={rank: int(tied[clock]) for rank, clock in of.items()},
     )
     return replace(fitted, violations=_violations(fitted, links))

@@ -89,15 +89,16 @@ class Edges(Columns):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """A line for each clock: its value at moment 0, its slope, and how far off it may be within the recording.
+    """A line for each clock: its value at moment 0, its slope, and how far off any two may be within the recording.
 
-    The error is infinite where nothing bounds a clock on one side. `slack` is by how much the bounds contradict each
+    `error[i, j]` is how far the difference of lines i and j may be off, infinite where nothing bounds it on one side.
+    `slack` is by how much the bounds contradict each
     other, `coincident` whether the ends of what ends together placed most pairs.
     """
 
     value: Floats
     slope: Floats
-    error: Floats
+    error: Matrix
     slack: float
     coincident: bool
 
@@ -110,7 +111,7 @@ def settle(bounds: Edges, ends: Edges, start: Floats, half: float) -> Lines:
     as near as it may be. Bounds that others contradict are set aside, the tightest first.
     """
     if not len(bounds):
-        return Lines(value=np.zeros(1), slope=np.zeros(1), error=np.zeros(1), slack=0.0, coincident=False)
+        return Lines(value=np.zeros(1), slope=np.zeros(1), error=np.zeros((1, 1)), slack=0.0, coincident=False)
     bounds, ends = bounds.ordered(), ends.ordered()
     groups = dict(bounds.pairs())
     keep = np.ones(len(bounds), dtype=np.bool_)
@@ -210,11 +211,12 @@ class _System:
         value = _middle(self._narrowed(ranges, dict(likely(ranges, self.waits, self.start)) | near), self.start)
         early, late = self._told(bands, near, early, late)
         first, last = value - slope * self.half, value + slope * self.half
-        off = [early[0] - first, first + early[:, 0], late[0] - last, last + late[:, 0]]
+        first, last = first - first[:, None], last - last[:, None]
+        off = [early - first, first + early.T, late - last, last + late.T]
         return Lines(
             value=value,
             slope=slope,
-            error=np.max([np.zeros(self.size), *off], axis=0),
+            error=np.maximum.reduce([np.zeros((self.size, self.size)), *off]),
             slack=max(slack, slack_early, slack_late, *(band.slack for band in bands.values())),
             coincident=2 * len(near) >= len(bands),
         )

@@ -22,7 +22,7 @@ from bubblescope.model.timeline import Messages, RankTimeline
 from bubblescope.schedules.family import EVEN, Family, OrderOf, Shape
 from bubblescope.schedules.registry import FAMILIES
 
-__all__ = ["Guess", "guess"]
+__all__ = ["Guess", "ends", "guess"]
 
 MOST_CHUNKS = 16
 FEW = 4
@@ -136,7 +136,7 @@ def _hits(seen: Mapping[int, _Seen], p: int, forwards: int, chunks: int | None) 
                     if all(_fits(each, orders(at), placement, at) for at, each in seen.items()):
                         found |= chunked
                         counted = all(
-                            each.halves == sum(map(sum, _ends(orders(at), placement))) for at, each in seen.items()
+                            each.halves == sum(map(sum, ends(orders(at), placement))) for at, each in seen.items()
                         )
                         yield _Hit(family.name, shape, {at: orders(at) for at in seen}, chunked, counted)
 
@@ -160,14 +160,14 @@ def _talked(seen: _Seen, order: Order, placement: Placement, at: int) -> bool:
     """
     if seen.messages is None:
         return True
-    sends, receives = _ends(order, placement)
+    sends, receives = ends(order, placement)
     leading = sum(sends[: next((i for i, a in enumerate(order) if a.kind != Kind.F), len(order))])
     early, *total = seen.messages
     round_ = len(placement[at]) > 1 and placement == loop(len(placement), len(placement[at]))
     return total == [sum(sends), sum(receives)] and leading - round_ <= early <= leading
 
 
-def _ends(order: Order, placement: Placement) -> tuple[list[bool], list[bool]]:
+def ends(order: Order, placement: Placement) -> tuple[list[bool], list[bool]]:
     """Which actions of an order, but for weight gradients, send to another rank, and which receive."""
     last, held = max(max(stages) for stages in placement), {(a.stage, a.microbatch) for a in order}
     out, into = (

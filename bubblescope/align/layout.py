@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from bubblescope.align.coordinates import by_coordinates
+from bubblescope.align.degrees import completed, conflicts, told_degrees
 from bubblescope.align.evidence import ASSUMED, COUNTED, by_evidence, deep_enough, join, labelled_depth
 from bubblescope.align.sizes import cut_short, is_sized, unsized
 from bubblescope.align.unnamed import line
@@ -32,29 +33,29 @@ def plan(timelines: Timelines, options: Options) -> Plan:
     world = deep_enough(timelines, _world_size(timelines))
     drawn = _drawn(timelines, labelled_depth(timelines, world) or 0)
     groups = {rank: {**drawn.get(rank, {}), **_described(rank, timeline)} for rank, timeline in timelines.items()}
-    degree = {p: _degree(groups, p) or _counted(timelines, p) for p in ("pp", "tp", "dp", "cp", "ep")}
-    for name in ("pp", "tp", "dp"):
-        degree[name] = getattr(options, name) or degree[name]
+    told = told_degrees(timelines, groups)
+    degree = {name: told[name] or getattr(options, name, None) for name in told}
     if options.pp is not None:
-        pipelines, source = _by_grid(timelines, options), "stated"
+        degree |= {name: stated for name in ("pp", "tp", "dp") if (stated := getattr(options, name)) is not None}
+        pipelines, source = _by_grid(timelines, options, told["cp"] or 1), "stated"
         world = max(world, *(rank + 1 for pipeline in pipelines for ranks in pipeline for rank in ranks), 0)
     elif degree["pp"] is not None:
         pipelines = _by_description(groups) if degree["pp"] > 1 else ()
         source = "process groups"
     else:
         lanes, source = by_evidence(timelines, world)
-        pipelines = _with_partners(lanes, groups, options.tp or 1)
+        pipelines = _with_partners(lanes, groups, _width(timelines, lanes, degree))
     if not pipelines and degree["pp"] is None and cut_short(timelines):
         pipelines, source = tuple(line([rank]) for rank in sorted(timelines)), ASSUMED
     pp = max((len(p) for p in pipelines), default=1)
     sized = source == "stated" or is_sized(timelines, pipelines, world, assumed=source == ASSUMED)
     evident = _evident_depth(timelines, world) if source == "stated" else None
-    degrees = _completed(world, pp, degree, pipelines)
+    degrees = completed(world, pp, degree, pipelines)
     untold = (
         source != "stated"
         and len(pipelines) > 1
         and not any(degree[name] for name in ("tp", "dp", "cp"))
-        and any(len(timeline.unclear_collectives()) or _of_unknown_ranks(timeline) for timeline in timelines.values())
+        and _partnered(timelines)
     )
     return Plan(
         world_size=world,
@@ -63,12 +64,17 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         pipelines=pipelines,
         sized=sized,
         findings=(
-            *_conflicts(groups, options, pipelines, evident),
+            *conflicts(options, told, {**degrees, "pp": evident}),
             *(_assumption(source) if sized else unsized(pipelines, timelines)),
             *_beside(pipelines, untold),
         ),
         **(degrees if not untold else {**degrees, "tp": None, "dp": None}),
     )
+
+
+def _partnered(timelines: Timelines) -> bool:
+    """Whether ranks of a stage may be partners, nothing telling who is whose."""
+    return any(len(timeline.unclear_collectives()) or _of_unknown_ranks(timeline) for timeline in timelines.values())
 
 
 def _of_unknown_ranks(timeline: RankTimeline) -> bool:
@@ -111,18 +117,6 @@ def _described(rank: int, timeline: RankTimeline) -> dict[Purpose, tuple[int, ..
     return found
 
 
-def _degree(groups: Groups, kind: Purpose) -> int | None:
-    return max((len(g[kind]) for g in groups.values() if kind in g), default=None)
-
-
-def _counted(timelines: Timelines, kind: Purpose) -> int | None:
-    """The size of groups of whose members nothing but the number is told."""
-    if kind == "pp":
-        return None  # its size alone places no rank
-    sizes = (call.group_size for t in timelines.values() for call in t.calls if not call.ranks and serves(call) == kind)
-    return max((size for size in sizes if size > 0), default=None)
-
-
 def _by_description(groups: Groups) -> tuple[Pipeline, ...]:
     """Pipelines from described groups: ranks that share a pipeline, tensor or context group belong together."""
     position = {r: i for g in groups.values() for i, r in enumerate(g.get("pp", ()))}
@@ -145,33 +139,53 @@ def _by_position(ranks: Iterable[int], position: Mapping[int, int]) -> Pipeline:
     return tuple(map(tuple, at))
 
 
-def _by_grid(timelines: Timelines, options: Options) -> tuple[Pipeline, ...]:
+def _by_grid(timelines: Timelines, options: Options, cp: int) -> tuple[Pipeline, ...]:
     """The user's degrees in Megatron's default order: tensor-parallel ranks are neighbours, stages far apart.
+
+    Context-parallel ranks, of which the traces tell, lie between.
 
     Megatron-LM, megatron/core/parallel_state.py (RankGenerator, order tp-cp-ep-dp-pp).
     """
     pp, tp = options.pp or 1, options.tp or 1
     stated = max((t.identity.world_size or 0 for t in timelines.values()), default=0)
     world = stated or max(max(timelines, default=0) + 1, pp * tp * (options.dp or 1))
-    dp = options.dp or max(1, world // (pp * tp))
-    if pp * tp * dp != world:
+    if world % (pp * tp * cp) or (options.dp or 0) * pp * tp == world:
+        cp = 1  # what is stated leaves no room for it
+    width = tp * cp
+    dp = options.dp or max(1, world // (pp * width))
+    if pp * width * dp != world:
         source = "the traces say" if stated else "there are files of"
-        raise UsageError(f"--pp {pp} x --tp {tp} x --dp {dp} is {pp * tp * dp} ranks, but {source} {world} ranks")
+        beside = f" x {cp} context-parallel ranks" if cp > 1 else ""
+        raise UsageError(
+            f"--pp {pp} x --tp {tp} x --dp {dp}{beside} is {pp * width * dp} ranks, but {source} {world} ranks"
+        )
     if pp == 1:
         return ()
-    grid = np.arange(world).reshape(pp, dp, tp)
+    grid = np.arange(world).reshape(pp, dp, width)
     return tuple(tuple(tuple(map(int, grid[s, d])) for s in range(pp)) for d in range(dp))
 
 
-def _with_partners(lanes: Sequence[Pipeline], groups: Groups, tp: int) -> tuple[Pipeline, ...]:
-    """Join the pipelines whose ranks share a tensor- or context-parallel group; without groups, `tp` neighbours."""
+def _width(timelines: Timelines, lanes: Sequence[Pipeline], degree: Mapping[str, int | None]) -> int:
+    """How many ranks share a position by the degrees; by that of replicas alone only where some ranks are partners."""
+    tp, cp, dp = (degree[name] for name in ("tp", "cp", "dp"))
+    if not (tp or cp) and dp and len(lanes) % dp == 0 and _partnered(timelines):
+        return max(1, len(lanes) // dp)
+    return (tp or 1) * (cp or 1)
+
+
+def _with_partners(lanes: Sequence[Pipeline], groups: Groups, width: int) -> tuple[Pipeline, ...]:
+    """Join the pipelines whose ranks share a tensor- or context-parallel group; without groups, `width` neighbours.
+
+    Pipelines that so many do not divide stay as they are.
+    """
     described = [set(g[kind]) for g in groups.values() for kind in ("tp", "cp") if len(g.get(kind, ())) > 1]
     if described:
         joined = [{k} for k in range(len(lanes))]
         for partners in described:
             joined = join(joined, {k for k, lane in enumerate(lanes) if partners & {r for at in lane for r in at}})
     else:
-        joined = [set(range(k, min(k + tp, len(lanes)))) for k in range(0, len(lanes), tp)]
+        width = 1 if len(lanes) % width else width
+        joined = [set(range(k, k + width)) for k in range(0, len(lanes), width)]
     members = [[lanes[k] for k in sorted(ks)] for ks in sorted(joined, key=lambda ks: min(ks, default=0)) if ks]
     if any(len(set(map(len, lane))) > 1 for lane in members):  # partners in pipelines of unequal depth are none
         members = [[lane] for lane in lanes]
@@ -185,23 +199,6 @@ def _evident_depth(timelines: Timelines, world: int) -> int | None:
     """Positions of a pipeline by labels and messages, where these tell it."""
     lanes, source = by_evidence(timelines, world)
     return len(lanes[0]) if lanes and source != ASSUMED else None
-
-
-def _conflicts(
-    groups: Groups, options: Options, pipelines: Sequence[Pipeline], evident: int | None
-) -> tuple[Finding, ...]:
-    """Degrees that the user states and the traces deny."""
-    found = []
-    shown = {"tp": max(len(at) for at in pipelines[0]), "dp": len(pipelines)} if pipelines else {}
-    if evident is not None:
-        shown["pp"] = evident
-    for name in ("pp", "tp", "dp"):
-        stated, described = getattr(options, name), _degree(groups, name) or shown.get(name)
-        if stated is not None and described is not None and stated != described:
-            used = "" if name == "pp" or options.pp is not None else "; it is not used"
-            message = f"--{name} {stated} contradicts the traces, which say {described}{used}"
-            found.append(Finding("metadata-conflict", "warning", message))
-    return tuple(found)
 
 
 def _assumption(source: str) -> tuple[Finding, ...]:
@@ -222,19 +219,3 @@ def _beside(pipelines: Sequence[Pipeline], untold: bool) -> tuple[Finding, ...]:
         "each is measured by itself; state --tp or --dp to settle it"
     )
     return (Finding("replicas-assumed", "info", message),)
-
-
-def _completed(
-    world: int, pp: int, degree: Mapping[str, int | None], pipelines: tuple[Pipeline, ...]
-) -> dict[str, int | None]:
-    """Fill in the degrees that the others leave: what is not pp, tp or cp is dp."""
-    tp, dp, cp, ep = (degree[name] for name in ("tp", "dp", "cp", "ep"))
-    if pipelines:
-        seen = max(len(ranks) for ranks in pipelines[0])
-        tp = seen if pp * seen * len(pipelines) == world else tp or max(1, seen)
-    if pp * (tp or 1) * (cp or 1) == world:
-        tp, cp, dp = tp or 1, cp or 1, 1
-    elif tp is not None:
-        cp = cp or 1
-        dp = dp or max(1, world // (pp * tp * cp))
-    return {"tp": tp, "dp": dp, "cp": cp, "ep": ep or (1 if tp else None)}

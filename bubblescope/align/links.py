@@ -5,23 +5,26 @@ That a send ends no earlier than its receive began is not relied on: NCCL and gl
 message that fits into their buffers. NCCL's kernels do end together on both ends of a message, if each
 holds nothing else.
 
-Where nobody recorded a message, actions speak for them: none begins before the action that makes its input ended.
+Actions speak, too: none begins before the action that makes its input ended. Which one that is may be guessed, and a
+recorder may begin an action before its input is there: what actions say of two ranks counts where it does not
+contradict their messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
 
 from bubblescope.align.clocks import Links
-from bubblescope.align.together import whole_collectives
+from bubblescope.align.rooms import believed
+from bubblescope.align.together import named_collectives
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.job import Match
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["links"]
+__all__ = ["links", "tied"]
 
 Timelines = Mapping[int, RankTimeline]
 
@@ -29,31 +32,33 @@ Timelines = Mapping[int, RankTimeline]
 def links(
     timelines: Timelines, matches: Mapping[int, Match], makers: Mapping[int, tuple[Ints, Ints]] | None = None
 ) -> Links:
-    """Every message and collective of which the trace shows both sides; times on each rank's own clock.
+    """Every message, and every collective that names its members, with both sides; times on each rank's own clock.
 
-    `makers` are rank and row of the action that makes the input of each action; they count where nobody sends.
+    `makers` are rank and row of the action that makes the input of each action.
     """
-    silent = not any(len(timeline.messages) for timeline in timelines.values())
-    actions = _actions(timelines, makers) if silent and makers else ()
-    return Links.concat((*_messages(timelines, matches), _collectives(timelines), *actions))
+    told = Links.concat((*_messages(timelines, matches), tied(timelines, named_collectives(timelines))))
+    actions = Links.concat(_actions(timelines, makers or {}))
+    return Links.concat((told, actions.take(believed(told, actions))))
 
 
 def _actions(timelines: Timelines, makers: Mapping[int, tuple[Ints, Ints]]) -> Iterator[Links]:
-    """A link from the end of every action to the start of the one on another rank that needs its output."""
+    """A link from the end of every action to the start of the one on another clock that needs its output."""
     for rank, (maker, row) in makers.items():
+        mine = timelines[rank].identity.clock
         for other in np.unique(maker[maker >= 0]).tolist():
-            mine = np.flatnonzero(maker == other)
-            made, begun = timelines[other].actions.end[row[mine]], timelines[rank].actions.start[mine]
-            yield Links(
-                first=np.full(len(mine), other),
-                second=np.full(len(mine), rank),
-                start_first=made,
-                end_first=made,
-                start_second=begun,
-                end_second=begun,
-                both=np.zeros(len(mine), bool),
-                together=np.zeros(len(mine), bool),
-            )
+            if mine is None or timelines[other].identity.clock != mine:
+                needing = np.flatnonzero(maker == other)
+                made, begun = timelines[other].actions.end[row[needing]], timelines[rank].actions.start[needing]
+                yield Links(
+                    first=np.full(len(needing), other),
+                    second=np.full(len(needing), rank),
+                    start_first=made,
+                    end_first=made,
+                    start_second=begun,
+                    end_second=begun,
+                    both=np.zeros(len(needing), bool),
+                    together=np.zeros(len(needing), bool),
+                )
 
 
 def _messages(timelines: Timelines, matches: Mapping[int, Match]) -> Iterator[Links]:
@@ -101,11 +106,14 @@ def _kernels(timelines: Timelines, base: Mapping[int, int], rank: int, match: Ma
     return np.sort(np.stack([own, far], axis=1), axis=1)
 
 
-def _collectives(timelines: Timelines) -> Links:
-    """A link between every two members that follow each other, and from the last to the first."""
+def tied(timelines: Timelines, collectives: Iterable[list[tuple[int, int]]]) -> Links:
+    """A link between every two members of a collective that follow each other, and from the last to the first.
+
+    Members are told by rank and row of `Collectives`.
+    """
     pairs = [
         (*a, *b)
-        for members in whole_collectives(timelines)
+        for members in collectives
         for a, b in (*pairwise(members), (members[-1], members[0]))[: None if len(members) > 2 else 1]
     ]
     first, first_row, second, second_row = np.array(pairs, np.int64).reshape(-1, 4).T

@@ -2,12 +2,14 @@
 
 Halves are told apart by labels where these stand; else the k-th receive from a peer belongs to
 the k-th action whose input comes from there, in the order in which the rank posts and runs them.
-Two halves are one message when they carry the output of one action to the action that needs it.
+Two halves are one message when they carry the output of one action to the action that needs it. An action may come
+again in its step, as where an evaluation stands in it: then the halves of each time belong together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +28,12 @@ UNKNOWN = np.iinfo(np.int64).min
 LATE = 0.05
 """Share of receives that may end after the actions that they feed, as clocks and kernels are not perfect."""
 
-Key = tuple[int, int, int, int, Action]  # pipeline, lane, step, direction-free: the action that needs the message
+Position = tuple[int, int, Action, int]
+"""Pipeline, number of the step, action, and how often it came before in the step."""
+Key = tuple[int, Position]
+"""Lane, and the action that needs the message."""
+_Way = tuple[Key, int]
+"""What a message is for, and the direction of one half."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,22 +68,27 @@ def matches(job: Job) -> dict[int, Match]:
     """Pair the messages of all ranks of a job; no clock has a part in it."""
     holders = _Holders(job)
     ends = {rank: _ends(job, rank, holders) for rank in job.timelines}
-    posted: dict[tuple[Key, int], tuple[int, int]] = {}
+    posted: dict[_Way, list[tuple[int, int]]] = {}
     for rank, action in ends.items():
         messages = job.timelines[rank].messages
         for row, key in _keys(job, rank, action, holders):
-            posted[key, int(messages.direction[row])] = rank, row
+            posted.setdefault((key, int(messages.direction[row])), []).append((rank, row))
     return {rank: Match(action, *_others(job, rank, action, holders, posted)) for rank, action in ends.items()}
 
 
 def _others(
-    job: Job, rank: int, action: Ints, holders: _Holders, posted: Mapping[tuple[Key, int], tuple[int, int]]
+    job: Job, rank: int, action: Ints, holders: _Holders, posted: Mapping[_Way, Sequence[tuple[int, int]]]
 ) -> tuple[Ints, Ints]:
+    """Rank and row of the other half of each message; of several that are for one action the k-th, or the last."""
     messages = job.timelines[rank].messages
     other = np.full((2, len(messages)), NONE)
+    seen = Counter[_Way]()
     for row, key in _keys(job, rank, action, holders):
-        opposite = Messages.SEND + Messages.RECV - int(messages.direction[row])
-        other[:, row] = posted.get((key, opposite), (NONE, NONE))
+        opposite = key, Messages.SEND + Messages.RECV - int(messages.direction[row])
+        halves = posted.get(opposite, ())
+        if halves:
+            other[:, row] = halves[min(seen[opposite], len(halves) - 1)]
+        seen[opposite] += 1
     return other[0], other[1]
 
 
@@ -88,7 +100,7 @@ def produced(job: Job) -> dict[int, Times]:
     holders = _Holders(job)
     place = holders.place
     tied = [job.clock.ties(r for ranks in p for r in ranks if r in job.timelines) for p in job.plan.pipelines]
-    ended: dict[tuple[int, int, Action], int] = {}
+    ended: dict[Position, int] = {}
     for rank, timeline in job.timelines.items():
         for row, key in _positions(timeline, place.get(rank)):
             ended[key] = max(ended.get(key, UNKNOWN), int(timeline.actions.end[row]))
@@ -96,10 +108,9 @@ def produced(job: Job) -> dict[int, Times]:
     for rank, timeline in job.timelines.items():
         if rank in place and tied[place[rank][0]]:
             elsewhere = _peers(job, rank, holders, Messages.RECV) >= 0
-            for row, (pipeline, step, action) in _positions(timeline, place[rank]):
+            for row, position in _positions(timeline, place[rank]):
                 if elsewhere[row]:
-                    source = action._replace(stage=action.stage + (-1 if action.kind == Kind.F else 1))
-                    result[rank][row] = ended.get((pipeline, step, source), UNKNOWN)
+                    result[rank][row] = ended.get(_moved(position, _producer), UNKNOWN)
     return result
 
 
@@ -108,9 +119,9 @@ def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
 
     Of a backward in two halves, the first that ran makes the output.
     """
-    holders, forward, second_half = _Holders(job), Kind.F, Kind.W
+    holders, second_half = _Holders(job), Kind.W
     place = holders.place
-    rows: dict[int, dict[tuple[int, int, Action], int]] = {rank: {} for rank in job.timelines}
+    rows: dict[int, dict[Position, int]] = {rank: {} for rank in job.timelines}
     for rank, timeline in job.timelines.items():
         for row, key in _positions(timeline, place.get(rank)):
             if timeline.actions.kind[row] != second_half:
@@ -120,21 +131,31 @@ def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
         maker = np.full(len(timeline.actions), NONE), np.full(len(timeline.actions), NONE)
         if rank in place:
             peers = _peers(job, rank, holders, Messages.RECV)
-            for row, (pipeline, step, action) in _positions(timeline, place[rank]):
-                source = action._replace(stage=action.stage + (-1 if action.kind == forward else 1))
-                there = rows.get(int(peers[row]), {}).get((pipeline, step, source), NONE)
+            for row, position in _positions(timeline, place[rank]):
+                there = rows.get(int(peers[row]), {}).get(_moved(position, _producer), NONE)
                 if there != NONE:
                     maker[0][row], maker[1][row] = peers[row], there
         found[rank] = maker
     return found
 
 
-def _positions(timeline: RankTimeline, place: tuple[int, int] | None) -> Iterator[tuple[int, tuple[int, int, Action]]]:
-    """(row, (pipeline, step, action)) of every action of a rank in a pipeline."""
+def _positions(timeline: RankTimeline, place: tuple[int, int] | None) -> Iterator[tuple[int, Position]]:
+    """(row, position) of every action of a rank in a pipeline."""
     if place is not None:
         steps = timeline.steps.number[timeline.actions.step].tolist()
-        for row, (step, action) in enumerate(zip(steps, _actions(timeline), strict=True)):
-            yield row, (place[0], step, action)
+        rows = zip(steps, _actions(timeline), _times_before(timeline), strict=True)
+        for row, (step, action, before) in enumerate(rows):
+            yield row, (place[0], step, action, before)
+
+
+def _times_before(timeline: RankTimeline) -> list[int]:
+    """How often each action came before in its step: mostly never."""
+    a, seen = timeline.actions, Counter[tuple[int, ...]]()
+    result = []
+    for key in zip(*(ids.tolist() for ids in (a.step, a.stage, a.kind, a.microbatch, a.slice)), strict=True):
+        result.append(seen[key])
+        seen[key] += 1
+    return result
 
 
 def _keys(job: Job, rank: int, action: Ints, holders: _Holders) -> Iterator[tuple[int, Key]]:
@@ -144,13 +165,12 @@ def _keys(job: Job, rank: int, action: Ints, holders: _Holders) -> Iterator[tupl
     if place is None:
         return
     lane = job.plan.pipelines[place[0]][place[1]].index(rank)
-    number, actions = timeline.steps.number, _actions(timeline)
-    for row in np.flatnonzero(action >= 0):
-        at = actions[action[row]]
-        if timeline.messages.direction[row] == Messages.SEND:
-            at = _consumer(at)
-        step = int(number[timeline.actions.step[action[row]]])
-        yield int(row), (place[0], lane, step, 0, at)
+    positions, direction = dict(_positions(timeline, place)), timeline.messages.direction
+    for row in np.flatnonzero(action >= 0).tolist():
+        position = positions[int(action[row])]
+        if direction[row] == Messages.SEND:
+            position = _moved(position, _consumer)
+        yield row, (lane, position)
 
 
 def _actions(timeline: RankTimeline) -> list[Action]:
@@ -162,6 +182,15 @@ def _actions(timeline: RankTimeline) -> list[Action]:
 
 def _consumer(producer: Action) -> Action:
     return producer._replace(stage=producer.stage + (1 if producer.kind == Kind.F else -1))
+
+
+def _producer(consumer: Action) -> Action:
+    return consumer._replace(stage=consumer.stage + (-1 if consumer.kind == Kind.F else 1))
+
+
+def _moved(position: Position, to: Callable[[Action], Action]) -> Position:
+    pipeline, step, action, before = position
+    return pipeline, step, to(action), before
 
 
 def _ends(job: Job, rank: int, holders: _Holders) -> Ints:
@@ -177,18 +206,26 @@ def _ends(job: Job, rank: int, holders: _Holders) -> Ints:
 
 
 def _labelled(timeline: RankTimeline) -> Ints:
-    """Ends that labels tell; on a split backward the first part that ran is meant."""
-    rows: dict[tuple[int, Action], int] = {}
-    keys = list(zip(timeline.actions.step.tolist(), _actions(timeline), strict=True))
-    for row in range(len(keys) - 1, -1, -1):
-        rows[keys[row]] = row
+    """Ends that labels tell; on a split backward the first part that ran is meant.
+
+    Of an action that came several times, messages of its name are shared out in order.
+    """
+    rows: dict[tuple[int, Action], dict[int, int]] = {}  # row of each time
+    keys = zip(timeline.actions.step.tolist(), _actions(timeline), strict=True)
+    for row, (key, before) in enumerate(zip(keys, _times_before(timeline), strict=True)):
+        rows.setdefault(key, {}).setdefault(before, row)
     m = timeline.messages
-    labels = zip(*(ids.tolist() for ids in (m.step, m.stage, m.kind, m.microbatch, m.slice)), strict=True)
-    found = [
-        rows.get((step, Action(stage, Kind(min(kind, Kind.B)), i, part)), NONE) if i >= 0 else NONE
-        for step, stage, kind, i, part in labels
-    ]
-    return np.array(found, np.int64)
+    named: dict[tuple[int, Action, int], list[int]] = {}
+    labels = zip(*(ids.tolist() for ids in (m.step, m.stage, m.kind, m.microbatch, m.slice, m.direction)), strict=True)
+    for message, (step, stage, kind, i, part, direction) in enumerate(labels):
+        if i >= 0:
+            named.setdefault((step, Action(stage, Kind(min(kind, Kind.B)), i, part), direction), []).append(message)
+    result = np.full(len(m), NONE, np.int64)
+    for (step, action, _), mine in named.items():
+        times = rows.get((step, action), {})
+        for k, message in enumerate(mine if times else ()):
+            result[message] = times[k * len(times) // len(mine)]
+    return result
 
 
 def _matched(job: Job, rank: int, holders: _Holders, direction: int) -> Iterator[tuple[Ints, Ints]]:

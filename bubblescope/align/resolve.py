@@ -12,15 +12,18 @@ from bubblescope.align import layout
 from bubblescope.align.agreed import agreed
 from bubblescope.align.axis import laid_out
 from bubblescope.align.chunks import chunked
-from bubblescope.align.clocks import fit
+from bubblescope.align.clocks import Links, fit
 from bubblescope.align.communicators import resolved
 from bubblescope.align.counted_on import counted_anew
 from bubblescope.align.evaluations import set_aside
+from bubblescope.align.exchanged import exchanged
 from bubblescope.align.from_one import from_zero
 from bubblescope.align.lines import lined
-from bubblescope.align.links import links
+from bubblescope.align.links import links, tied
 from bubblescope.align.pairs import makers, matches
+from bubblescope.align.parties import parties
 from bubblescope.align.replicas import replicated
+from bubblescope.align.together import joined_collectives
 from bubblescope.align.unlabelled import identified
 from bubblescope.model.job import ClockFit, Job, Plan
 from bubblescope.model.options import Options
@@ -45,21 +48,21 @@ def resolve(timelines: Timelines, options: Options) -> Job:
         findings = tuple(f for f in plan.findings if f.code != "layout-assumed" or plan.source == layout.ASSUMED)
         plan = dataclasses.replace(plan, sized=True, findings=findings)
     place = plan.place_of()
-    held = chunked(timelines, plan, options)
+    chunks = chunked(timelines, plan, options)
     staged = {
-        rank: _staged(timeline, held[place[rank][1]] if rank in place else held[0]) for rank, timeline in told.items()
+        rank: _staged(timeline, chunks.held[place[rank][1] if rank in place else 0]) for rank, timeline in told.items()
     }
     job = Job(
         timelines=staged,
         plan=plan,
         clock=ClockFit(method="none", offsets=dict.fromkeys(staged, 0)),
         placement=_placement(staged, plan, options),
-        untold_chunks=untold,
+        untold_chunks=untold if chunks.told else chunks.v,
         findings=(
             *moved,
             *plan.findings,
-            *_untold(untold, staged),
-            *_conflict(staged, plan, options, told=untold is None),
+            *(_untold(untold, staged) if chunks.told else _unplaced(chunks.v, staged)),
+            *_conflict(staged, plan, options, told=untold is None and chunks.told),
         ),
     )
     return _on_one_clock(job)
@@ -71,11 +74,41 @@ def _named(timelines: Timelines) -> bool:
 
 
 def _on_one_clock(job: Job) -> Job:
-    """The job with its messages paired, and by them and its collectives all times on the clock of its lowest rank."""
+    """The job with its messages paired, and by them and its collectives all times on the clock of its lowest rank.
+
+    Where messages contradict that clock and others do not if sends and receives are exchanged that a rank only
+    guessed, they are, as long as that leaves fewer contradictions.
+    """
+    found = _paired(job)
+    while found.clock.violations and (others := exchanged(found)):
+        timelines = {
+            rank: dataclasses.replace(timeline, messages=timeline.messages.replace(direction=others[rank].direction))
+            if rank in others
+            else timeline
+            for rank, timeline in job.timelines.items()
+        }
+        job = dataclasses.replace(job, timelines=timelines)
+        better = _paired(job)
+        if better.clock.violations >= found.clock.violations:
+            break
+        found = better
+    return found
+
+
+def _paired(job: Job) -> Job:
+    """The job with its messages paired, and all times on the clock that these and its collectives tell.
+
+    Whom collectives join that do not say so, clocks tell that are placed without them; then they place clocks, too.
+    """
     found = matches(job)
-    clock = fit(job.timelines, links(job.timelines, found, makers(job)))
+    told = links(job.timelines, found, makers(job))
+    clock = fit(job.timelines, told)
+    joined = parties(job.timelines, job.plan, clock)
+    if joined:
+        more = tied(job.timelines, joined_collectives(job.timelines, joined))
+        clock = fit(job.timelines, Links.concat((told, more)))
     moved = {rank: _moved(timeline, clock) for rank, timeline in job.timelines.items()}
-    return dataclasses.replace(job, timelines=moved, clock=clock, matches=found)
+    return dataclasses.replace(job, timelines=moved, clock=clock, matches=found, parties=joined)
 
 
 def _moved(timeline: RankTimeline, clock: ClockFit) -> RankTimeline:
@@ -101,6 +134,15 @@ def _untold(count: int | None, timelines: Timelines) -> tuple[Finding, ...]:
     message = (
         f"a rank holds several chunks, it seems {count}, and nothing tells which forward belongs to which: "
         f"schedule and micro-batches stay unknown; {remedy}"
+    )
+    return (Finding("untold-chunks", "warning", message),)
+
+
+def _unplaced(count: int, timelines: Timelines) -> tuple[Finding, ...]:
+    remedy = recorder(next(iter(timelines.values())).source).name_stages
+    message = (
+        f"a rank holds {count} chunks, and nothing tells whether these go round the ranks or fold back: "
+        f"schedule and micro-batches stay unknown; give the files of more ranks, or {remedy}"
     )
     return (Finding("untold-chunks", "warning", message),)
 

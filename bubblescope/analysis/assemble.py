@@ -61,7 +61,7 @@ def assemble(found: Study, options: Options) -> report.Report:
         pipelines=_pipelines(found),
         stages=stage_rows,
         ranks=rank_rows(found, shares),
-        communication=communication.communication(found.views, found.used),
+        communication=communication.communication(found.views, found.used, job.parties),
         links=slow_links(found),
         imbalance=imbalance(found, stage_rows, found.variation),
         worst_bubbles=worst_bubbles(found, origin),

@@ -18,6 +18,7 @@ from bubblescope.analysis.moving import told
 from bubblescope.analysis.ranks import RankView
 from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.groups import serves
+from bubblescope.model.job import Parties
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import CommArgs
@@ -52,9 +53,9 @@ class _Sums:
     calls: list[_Calls] = field(default_factory=list)
 
 
-def communication(views: Mapping[int, RankView], used: Sequence[int]) -> tuple[Communication, ...]:
-    """Means a rank and step, the costliest first."""
-    latest, known = _latest_starts(views), told(views)
+def communication(views: Mapping[int, RankView], used: Sequence[int], parties: Parties) -> tuple[Communication, ...]:
+    """Means a rank and step, the costliest first; `parties` are the members of calls that do not name them."""
+    latest, known = _latest_starts(views, parties), told(views)
     sums: dict[Key, _Sums] = {}
     count = 0
     for rank, view in views.items():
@@ -165,14 +166,14 @@ def _members(call: CommArgs) -> int:
     return len(call.ranks) or (call.group_size if call.group_size > 0 else -1)
 
 
-def _latest_starts(views: Mapping[int, RankView]) -> dict[int, Times]:
+def _latest_starts(views: Mapping[int, RankView], parties: Parties) -> dict[int, Times]:
     """For each collective of each rank the latest start among its members, UNKNOWN where they cannot be matched."""
     timelines = {rank: view.timeline for rank, view in views.items()}
     called = {rank: timeline.collectives for rank, timeline in timelines.items()}
     result = {rank: np.full(len(c), UNKNOWN) for rank, c in called.items()}
     # Without kernels sends and receives end when their rank asks: of these nobody tells when they were over.
     seen = {rank: timeline for rank, timeline in timelines.items() if timeline.on_gpu}
-    for rows in (*whole_collectives(timelines), *exchanges(seen)):
+    for rows in (*whole_collectives(timelines, parties), *exchanges(seen)):
         latest = max(int(called[rank].start[row]) for rank, row in rows)
         if latest <= min(int(called[rank].end[row]) for rank, row in rows):
             for rank, row in rows:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bubblescope.align.exchanged import guessed
 from bubblescope.align.pairs import UNKNOWN
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.study import Study
@@ -92,19 +93,32 @@ def _other_runs(found: Study) -> Finding | None:
 
 
 def _early(found: Study) -> Finding | None:
-    """Messages that arrive before they are sent, by more than a clock may be wrong."""
-    late = np.concatenate([_lateness(view) for view in found.views.values()])
+    """Messages of used steps that arrive before they are sent, by more than a clock may be wrong.
+
+    Of ranks that share a clock no clock is accused.
+    """
+    each = [_lateness(found, rank) for rank in found.views]
+    late, shared = (np.concatenate(parts) for parts in zip(*each, strict=True))
     windows = [step.window.length for step in found.steps]
     if not len(late) or not windows:
         return None
     bad = late > CLOCK_ERROR * float(np.mean(windows))
     if np.mean(bad) <= 0.02:
         return None
-    message = (
-        f"{int(bad.sum())} of {len(late)} messages arrive before they are sent, by up to {late.max() / 1e6:.3g} ms: "
-        "the clocks of the ranks disagree, so that waiting and transfer cannot be told apart"
-    )
-    return Finding("clock-uncertain", "warning", message)
+    what = f"{int(bad.sum())} of {len(late)} messages arrive before they are sent, by up to {late.max() / 1e6:.3g} ms"
+    if np.any(bad & ~shared):
+        why = f": {_suspects(found)}, so that waiting and transfer cannot be told apart"
+        return Finding("clock-uncertain", "warning", what + why)
+    why = " by the one clock of their host: they are paired wrongly, or what was posted shows late"
+    return Finding("unpaired-p2p", "warning", what + why)
+
+
+def _suspects(found: Study) -> str:
+    """What may be wrong where messages arrive before they are sent."""
+    clocks = "the clocks of the ranks disagree"
+    if any(np.any(guessed(view.timeline)) for view in found.views.values()):
+        return f"{clocks}, or sends were taken for receives, which no call tells apart"
+    return clocks
 
 
 def _blurred(found: Study) -> Finding | None:
@@ -116,19 +130,25 @@ def _blurred(found: Study) -> Finding | None:
         )
         return Finding("clock-uncertain", "warning", message)
     windows = [step.window.length for step in found.whole]
-    error = max(found.job.clock.error or 0, *(step.doubt or 0 for step in found.whole)) if windows else 0
+    tied = [found.job.clock.apart(rank for at in pipeline for rank in at) for pipeline in found.job.plan.pipelines]
+    error = max(*tied, *(step.doubt or 0 for step in found.whole)) if windows else 0
     if not windows or error <= CLOCK_ERROR * float(np.mean(windows)):
         return None
     message = f"the clocks of the hosts are only known to {error / 1e6:.3g} ms, against a window of "
     return Finding("clock-uncertain", "warning", f"{message}{float(np.mean(windows)) / 1e6:.4g} ms")
 
 
-def _lateness(view: RankView) -> Times:
-    """By how much each paired receive ended before its send was posted; negative where all is well."""
-    messages, other = view.timeline.messages, view.pairing.other
-    paired = (messages.direction == Messages.RECV) & (other != UNKNOWN)
-    late: Times = other[paired] - messages.end[paired]
-    return late
+def _lateness(found: Study, rank: int) -> tuple[Times, Bools]:
+    """By how much each paired receive of used steps ended before its send was posted, negative where all is well.
+
+    And whether the sender shares the rank's clock.
+    """
+    view, timelines = found.views[rank], found.job.timelines
+    messages, other, clock = view.timeline.messages, view.pairing.other, view.timeline.identity.clock
+    paired = (messages.direction == Messages.RECV) & (other != UNKNOWN) & _within(view, found.used)
+    senders = view.pairing.partner[paired].tolist()
+    shared = [clock is not None and timelines[sender].identity.clock == clock for sender in senders]
+    return other[paired] - messages.end[paired], np.array(shared, bool)
 
 
 def _alone(found: Study) -> Finding | None:
@@ -154,9 +174,14 @@ def _alone(found: Study) -> Finding | None:
 
 def _partnered(view: RankView, used: Sequence[int]) -> Bools:
     """For each message of the used steps, whether its other half was found."""
-    rows = np.flatnonzero(np.isin(view.timeline.steps.number, used))
-    found: Bools = view.pairing.other[np.isin(view.timeline.messages.step, rows)] != UNKNOWN
+    found: Bools = view.pairing.other[_within(view, used)] != UNKNOWN
     return found
+
+
+def _within(view: RankView, used: Sequence[int]) -> Bools:
+    """Which messages are of some steps."""
+    rows = np.flatnonzero(np.isin(view.timeline.steps.number, used))
+    return np.isin(view.timeline.messages.step, rows)
 
 
 def _unnamed(found: Study) -> Finding | None:

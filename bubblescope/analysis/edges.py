@@ -113,10 +113,10 @@ def _moved(views: Views, clock: ClockFit, alone: Mapping[int, Bools], ends: tupl
     source, target = views[ends[0]], views[ends[1]]
     sent, received = source.timeline.messages.take(target.pairing.row[rows]), target.timeline.messages.take(rows)
     one_clock = _shared(source, target)
-    posted = np.maximum(sent.start, received.start)
+    posted, error = np.maximum(sent.start, received.start), clock.between(*ends)
     if not target.timeline.on_gpu:
         transfer = received.end - posted
-        doubt = np.where((received.start >= sent.start) | one_clock, 0, _error(clock, *ends))
+        doubt = np.where((received.start >= sent.start) | one_clock, 0, NONE if error is None else error)
     else:
         single = alone[ends[0]][target.pairing.row[rows]], alone[ends[1]][rows]
         transfer = _between(sent, received, single) if one_clock else _shorter(sent, received, single)
@@ -144,12 +144,3 @@ def _shared(one: RankView, other: RankView) -> bool:
     """Whether two ranks count by one clock."""
     name = one.timeline.identity.clock
     return name is not None and name == other.timeline.identity.clock
-
-
-def _error(clock: ClockFit, *ranks: int) -> int:
-    """By how many nanoseconds the clocks of ranks may differ, -1 where nothing bounds that."""
-    errors = [clock.errors.get(rank) for rank in ranks]
-    tied = {clock.tied.get(rank, rank) for rank in ranks}
-    if len(tied) > 1 or None in errors:
-        return NONE
-    return sum(error for error in errors if error is not None)

@@ -192,18 +192,7 @@ def _joined(steps: Mapping[int, RankStep], clock: ClockFit) -> tuple[Window, int
     spans = {rank: _span(step) for rank, step in steps.items()}
     first = min(spans, key=lambda rank: spans[rank].start)
     last = max(spans, key=lambda rank: spans[rank].end)
-    return Window(spans[first].start, spans[last].end), _doubt(clock, first, last)
-
-
-def _doubt(clock: ClockFit, first: int, last: int) -> int | None:
-    """Nanoseconds by which moments of two ranks may be wrong against each other."""
-    if first == last:
-        return 0
-    if clock.tied.get(first) != clock.tied.get(last):
-        return None
-    errors = [clock.errors.get(rank, 0) for rank in (first, last)]
-    known = [error for error in errors if error is not None]
-    return sum(known) if len(known) == len(errors) else None
+    return Window(spans[first].start, spans[last].end), clock.between(first, last)
 
 
 def _span(step: RankStep) -> Window:

@@ -48,6 +48,7 @@ AFFECTED: Mapping[str, frozenset[Number]] = {
     "untold-chunks": frozenset({"causes", "stages", "schedule", "formula", "imbalance"}),
     "clock-uncertain": frozenset({"bubble", "causes", "stages", "ranks", "communication"}),
     "contradiction": _TIMES | {"schedule", "formula"},
+    "unpaired-p2p": frozenset({"causes", "communication"}),
     "unnamed-communication": frozenset({"bubble", "causes", "ranks", "imbalance"}),
 }
 """The numbers that a finding speaks against, unless it is for information; those of other findings stand."""

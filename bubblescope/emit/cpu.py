@@ -49,7 +49,7 @@ class CpuRank:
             if self.job.labels == "torch":
                 tape.mark(step_label(ran.parts[0].action), previous + 2_500, ran.end + 2_500)
             previous, sends = ran.end, len(ran.parts)
-            self.marks.block(part, lane, k, ran.end + self.job.post_ns(sends) + OP_NS)
+            self.marks.block(part, lane, k, ran.end + self.job.post_ns(sends) + 500)
         self._after(part)
 
     def _zero(self, release: int) -> None:
@@ -81,12 +81,13 @@ class CpuRank:
                 self._message(transfer, transfer.sent, "send")
 
     def _message(self, transfer: Transfer, posted: int, verb: str) -> None:
-        tape, begin = self.tape, posted - OP_NS + 500
-        tape.op("c10d::send" if verb == "send" else "c10d::recv_", begin, begin + OP_NS, number=tape.number)
-        tape.mark(f"gloo:{verb}", posted, max(transfer.end, posted + 1))
+        """The operator that posts a message, and the range of gloo's that opens in it and lasts until the end."""
+        tape, opened = self.tape, posted + OP_NS - 500
+        tape.op("c10d::send" if verb == "send" else "c10d::recv_", posted, posted + OP_NS, number=tape.number)
+        tape.mark(f"gloo:{verb}", opened, max(transfer.end, opened + 1))
         if self.job.comm_labels:
             action = transfer.producer if verb == "send" else transfer.consumer
-            tape.mark(message_label(verb, action), begin, begin + OP_NS)
+            tape.mark(message_label(verb, action), posted, posted + OP_NS)
 
     def _block(self, ran: Ran, opened: int) -> None:
         """The operators of a block; torch's range includes the wait for the inputs."""

@@ -15,12 +15,16 @@ DESCRIPTIONS = {
         "tp": "TENSOR_MODEL_PARALLEL_GROUP",
         "dp": "DATA_PARALLEL_GROUP_WITH_CP",
         "pp": "PIPELINE_MODEL_PARALLEL_GROUP",
-        "cp": "CONTEXT_PARALLEL_GROUP",
-        "replica": "DATA_PARALLEL_GROUP",
     },
-    "mesh": {"tp": "mesh_tp", "dp": "mesh_dp", "pp": "mesh_pp", "cp": "mesh_cp", "replica": "mesh_dp_replicate"},
-    "undefined": dict.fromkeys(("tp", "dp", "pp", "cp", "replica"), "undefined"),
+    "mesh": {"tp": "mesh_tp", "dp": "mesh_dp", "pp": "mesh_pp"},
+    "undefined": {"tp": "undefined", "dp": "undefined", "pp": "undefined"},
 }
+OF_CONTEXT = {
+    "megatron": {"cp": "CONTEXT_PARALLEL_GROUP", "replica": "DATA_PARALLEL_GROUP"},
+    "mesh": {"cp": "mesh_cp", "replica": "mesh_dp", "dp": "mesh_dp_cp"},
+    "undefined": {"cp": "undefined", "replica": "undefined"},
+}
+"""What is added, or called otherwise, where ranks share a context."""
 AXES = {"tp": ("tp",), "dp": ("dp", "cp"), "pp": ("pp",), "cp": ("cp",), "replica": ("dp",)}
 """What differs among the ranks of a group: gradients are reduced over those of the context, too."""
 
@@ -39,13 +43,14 @@ def _groups(job: Job) -> tuple[Group, ...]:
     """The world, then every group of each axis, named in the order of creation."""
     world = tuple(range(job.world))
     found = {("world", world): "default_pg"}
+    described = DESCRIPTIONS[job.pg_desc] | (OF_CONTEXT[job.pg_desc] if job.c > 1 else {})
     for axis, differs in AXES.items():
-        if axis in {"cp", "replica"} and job.c == 1:
+        if axis not in described:
             continue
         lines: dict[Place, list[int]] = {}
         for rank in world:
             lines.setdefault(job.place(rank)._replace(**dict.fromkeys(differs, 0)), []).append(rank)
-        found.update({(axis, tuple(line)): DESCRIPTIONS[job.pg_desc][axis] for line in lines.values()})
+        found.update({(axis, tuple(line)): described[axis] for line in lines.values()})
     return tuple(Group(axis, str(i), desc, ranks) for i, ((axis, ranks), desc) in enumerate(found.items()))
 
 

@@ -22,6 +22,7 @@ def record(known: Truth) -> bytes:
         "slices": job.slices,
         "dp": job.d,
         "tp": job.t,
+        "cp": job.c,
         "seed": job.seed,
         "bubble": known.bubble,
         "used_steps": [step.number for step in known.used],
@@ -32,7 +33,8 @@ def record(known: Truth) -> bytes:
 
 
 def _step(step: StepTruth) -> dict[str, Any]:
-    return {"step": step.number, "bubble": step.bubble, "pipelines": [_pipeline(p) for p in step.pipelines]}
+    sizes = {"step": step.number, "m": step.m, "evaluated": step.evaluated}
+    return sizes | {"bubble": step.bubble, "pipelines": [_pipeline(p) for p in step.pipelines]}
 
 
 def _pipeline(pipeline: PipelineTruth) -> dict[str, Any]:

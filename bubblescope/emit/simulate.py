@@ -57,7 +57,8 @@ def _pass(job: Job, wanted: Wanted, number: int, start: int, dice: random.Random
 
 def cycle_borders(job: Job) -> tuple[int, ...]:
     """The starts of the steps with which a recording begins, but for the first."""
-    return tuple(step.start for step in simulate(job)[job.steps // job.cycles :: job.steps // job.cycles])
+    steps = simulate(job)
+    return tuple(step.start for step in steps[len(steps) // job.cycles :: len(steps) // job.cycles])
 
 
 @lru_cache(maxsize=8)

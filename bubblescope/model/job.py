@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import Finding
 
-__all__ = ["ClockFit", "Job", "Match", "Pipeline", "Plan"]
+__all__ = ["CallKind", "ClockFit", "Job", "Match", "Parties", "Pipeline", "Plan"]
 
 Pipeline = tuple[tuple[int, ...], ...]
 """The ranks of one pipeline by position; tensor-parallel ranks share a position."""
+
+
+class CallKind(NamedTuple):
+    """Collectives of a rank that do not say whom they join, told apart by the rest: such calls have like members.
+
+    `group` is its name, empty where it has none; `bytes` is -1 where nobody tells them; `asked` is whether actions
+    asked for them.
+    """
+
+    group: str
+    op: str
+    bytes: int = -1
+    asked: bool = False
+
+
+Parties = Mapping[CallKind, tuple[tuple[int, ...], ...]]
+"""The groups of recorded ranks that calls of a kind join, each rank in one of them at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +76,12 @@ class ClockFit:
         offsets: nanoseconds to add to each rank's clock when the job's clock shows `origin`.
         drift_ppm: by how much more to add a second of the job's clock from then on, in microseconds; absent is 0.
         origin: moment on the job's clock.
-        error: the largest of `errors` over the ranks that exchange anything with another clock; None where nothing
-            bounds one of them against the others.
-        errors: nanoseconds by which each rank may be off at any moment of its steps, either way, against the lowest
-            rank that links connect it with; None where nothing bounds it.
-        tied: the lowest rank that links connect each rank with; absent is itself. Of others its `errors` tell nothing.
+        error: the largest of `errors` against the lowest rank, over those that exchange anything with another clock;
+            None where nothing bounds one of them.
+        clocks: the number of each rank's clock; absent is 0, that of the lowest.
+        errors: (clock, clock) -> nanoseconds by which the two may be off against each other at any moment of their
+            steps, either way; infinite where nothing bounds that.
+        tied: the lowest rank that links connect each rank with; absent is itself.
         violations: pairs of intervals that contradict the order of cause and effect on the job's clock.
     """
 
@@ -69,13 +90,25 @@ class ClockFit:
     drift_ppm: Mapping[int, float] = field(default_factory=dict)
     origin: int = 0
     error: int | None = None
-    errors: Mapping[int, int | None] = field(default_factory=dict)
+    clocks: Mapping[int, int] = field(default_factory=dict)
+    errors: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros((1, 1)), compare=False)
     tied: Mapping[int, int] = field(default_factory=dict)
     violations: int = 0
 
     def ties(self, ranks: Iterable[int]) -> bool:
         """Whether moments of these ranks can be compared: all can, or links connect these with each other."""
         return self.method != "none" or len({self.tied.get(rank, rank) for rank in ranks}) < 2
+
+    def between(self, one: int, other: int) -> int | None:
+        """Nanoseconds by which moments of two ranks may be off against each other; None where nothing bounds that."""
+        off = float(self.errors[self.clocks.get(one, 0), self.clocks.get(other, 0)])
+        return int(off) if math.isfinite(off) else None
+
+    def apart(self, ranks: Iterable[int]) -> int:
+        """The most nanoseconds that `between` tells of any two of these ranks."""
+        own = sorted({self.clocks.get(rank, 0) for rank in ranks})
+        errors = self.errors[np.ix_(own, own)]
+        return int(np.max(errors, initial=0, where=np.isfinite(errors)))
 
     def corrected(self, rank: int, times: Times) -> Times:
         """Times of a rank's own clock on the job's clock, int64 nanoseconds; to the nanosecond where nothing drifts."""
@@ -102,7 +135,8 @@ class Job:
 
     `placement` gives the stages of each position of the pipeline, first chunk first. `untold_chunks`
     is the number of chunks a rank where there are several and nothing tells their actions apart.
-    `matches` pairs the messages of each rank; empty where nobody has paired them yet.
+    `matches` pairs the messages of each rank; empty where nobody has paired them yet. `parties` are the members of
+    collectives that do not name them, as far as the clocks tell.
     """
 
     timelines: Mapping[int, RankTimeline]
@@ -111,6 +145,7 @@ class Job:
     placement: Mapping[int, tuple[int, ...]]
     untold_chunks: int | None = None
     matches: Mapping[int, Match] = field(default_factory=dict)
+    parties: Parties = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
     @property

@@ -22,6 +22,7 @@ __all__ = [
     "build",
     "completed",
     "drawn_out",
+    "evaluations_apart",
     "extent",
     "finished",
     "from_blocks",
@@ -179,6 +180,25 @@ def starts_after(ranges: Ranges, optimizer: Times) -> Times:
     passed = np.searchsorted(optimizer, ranges.start)
     result: Times = ranges.start[np.flatnonzero(np.diff(passed, prepend=0) > 0)]
     return result
+
+
+def evaluations_apart(ranges: Ranges, cuts: Times) -> Times:
+    """The moments at which steps begin, and those behind an evaluation that runs between an optimizer and a step.
+
+    Such a step begins with more forwards than it has backwards for, and without them it is as large as another one that
+    has as many of both. `cuts` are sorted.
+    """
+    step = np.searchsorted(cuts, ranges.start, "right")
+    forward = ranges.kind == Kind.F
+    forwards = np.bincount(step[forward], minlength=len(cuts) + 1)
+    backwards = np.bincount(step[~forward & (ranges.kind != Kind.W)], minlength=len(cuts) + 1)
+    whole = np.unique(forwards[forwards == backwards])
+    found = list[int]()
+    for k in np.flatnonzero((forwards > backwards) & (backwards > 0) & np.isin(backwards, whole)).tolist():
+        first, more = int(np.searchsorted(step, k)), int(forwards[k] - backwards[k])
+        if forward[first : first + more].all():
+            found.append(int(ranges.start[first + more]))
+    return np.sort(np.concatenate((cuts, np.array(found, np.int64))))
 
 
 def behind(optimizer: Times, cuts: Times, begun: Times) -> Times:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bubblescope.model.columns import Ints
+from bubblescope.reconstruct.directions import FORWARD
 from bubblescope.reconstruct.segments import STRAY
 from bubblescope.reconstruct.strings import MOST_DISTINCT, alike, equal_parts, grouped, parse
 
-__all__ = ["APART", "Piece", "cut_up", "share"]
+__all__ = ["APART", "Piece", "cut_up", "in_order", "parted", "share"]
 
 _COMMON = 0.02
 """Share of the runs of a direction that a string makes up before others are taken to be made of it."""
@@ -28,6 +29,17 @@ class Piece:
     step: int
     direction: int
     base: int
+
+
+def parted(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
+    """The pieces of steps that hold backwards, and those of others, as of an evaluation, which balance nothing."""
+    steps = {piece.step for piece in pieces if piece.direction != FORWARD}
+    return [piece for piece in pieces if piece.step in steps], [piece for piece in pieces if piece.step not in steps]
+
+
+def in_order(pieces: list[Piece]) -> list[Piece]:
+    """The pieces in time order."""
+    return sorted(pieces, key=lambda piece: piece.first)
 
 
 def cut_up(
@@ -52,7 +64,7 @@ def cut_up(
                 pieces.append(Piece(at, min(last, b), int(step[a]), way, len(bases) + base))
                 at = min(last, b)
         bases += known
-    return sorted(pieces, key=lambda piece: piece.first), bases
+    return in_order(pieces), bases
 
 
 _Cut = list[tuple[int, int]]  # end and base of each part of a string

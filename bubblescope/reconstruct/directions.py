@@ -35,6 +35,9 @@ _ALONE, _MANY = 2, 10
 _LEAST = 0.8
 """Backwards take no less time than this share of the forwards."""
 
+_MOST = 0.75
+"""Share of the kernels of a forward and its backward that the forward has at most."""
+
 
 def directions(trace: RankTrace, work: Units, segment: Ints, step: Ints, *, trains: bool) -> Ints:
     """FORWARD or BACKWARD for each unit.
@@ -110,19 +113,27 @@ def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Times, *, trains
     if not trains:
         told[:] = FORWARD
         return told
-    if np.mean(group == group[first[0]]) > 0.9:
+    shorter = _forward_in(opening, [leaders[g] for g in np.flatnonzero(np.bincount(group) > 1)])
+    if np.mean(group == group[first[0]]) > 0.9 and not shorter:
         for a, b, string in zip(edges[:-1], edges[1:], strings, strict=True):
             at = a + turn(string, took[a:b])
             told[a:at], told[at:b] = FORWARD, BACKWARD
         return told
     _by_opening(told, name, edges, opening)
-    if took[told == BACKWARD].sum() < _LEAST * took[told == FORWARD].sum():
+    trained = np.isin(step, step[told == BACKWARD])  # an evaluation's forwards have no backwards
+    if took[told == BACKWARD].sum() <= _LEAST * took[(told == FORWARD) & trained].sum():
         # The last stage begins with a forward and its backward, and what else there is are weight gradients.
         start = int(edges[np.flatnonzero(group == group[first[0]])[0]])
-        at = turn(opening, took[start : start + len(opening)])
-        if not np.isin(opening[:at], opening[at:]).any():
+        at = shorter or turn(opening, took[start : start + len(opening)])
+        if shorter or not np.isin(opening[:at], opening[at:]).any():
             _by_opening(told, name, edges, opening[:at])
     return told
+
+
+def _forward_in(opening: Ints, others: list[Ints]) -> int:
+    """How much of a forward with its backward is the forward, where it also stands alone, as in an evaluation; or 0."""
+    fitting = [len(other) for other in others if len(other) < len(opening) and alike(opening[: len(other)], other)]
+    return min((n for n in fitting if n <= _MOST * len(opening)), default=0)
 
 
 def _by_opening(told: Ints, name: Ints, edges: Ints, opening: Ints) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Ints
-from bubblescope.reconstruct.bases import Piece, cut_up
+from bubblescope.reconstruct.balance import balanced, even, whole_steps
+from bubblescope.reconstruct.bases import Piece, cut_up, in_order, parted
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD, filled
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.recompute import runs
@@ -101,9 +102,16 @@ def pieces(told: Ints, name: Ints, segment: Ints, step: Ints) -> tuple[list[Piec
     """The actions and their kinds; None where these make no pipeline."""
     told = told.copy()
     found, _ = cut_up(joined(absorbed(told, segment), told, name, step), told, name, step)
-    found = _as_many(found, name)
-    kinds = [_KINDS[piece.direction] for piece in found]
-    return (found, kinds) if _sensible(found, kinds) else None
+    training, others = parted(found)
+    cut = _as_many(training, name)
+    training = cut if even(cut, _kinds(cut)) > even(training, _kinds(training)) else training
+    found = in_order(training + others)
+    return (found, _kinds(found)) if _sensible(training) else None
+
+
+def _kinds(found: list[Piece]) -> list[Kind]:
+    """The kind of each piece."""
+    return [_KINDS[piece.direction] for piece in found]
 
 
 def _as_many(found: list[Piece], name: Ints) -> list[Piece]:
@@ -119,7 +127,7 @@ def _as_many(found: list[Piece], name: Ints) -> list[Piece]:
         wanted = most - int(count[_WHOLE]) if kind in {_INPUT, _WEIGHT} else most
         short = kind != _WHOLE and 0 < len(mine) < wanted
         result += (_cut_to(mine, name, wanted) if short else None) or mine
-    return sorted(result, key=lambda piece: piece.first)
+    return result
 
 
 def _cut_to(mine: list[Piece], name: Ints, wanted: int) -> list[Piece] | None:
@@ -138,22 +146,18 @@ def _cut_to(mine: list[Piece], name: Ints, wanted: int) -> list[Piece] | None:
     return result if abs(len(result) - wanted) <= max(1.0, _CUT * wanted) else None
 
 
-def _sensible(found: list[Piece], kinds: list[Kind]) -> bool:
+def _sensible(training: list[Piece]) -> bool:
     """Whether the numbers of kinds make a pipeline: each forward has its backward and that its weight gradient.
 
     In a step that has as many of all, none comes before what it needs.
     """
-    steps: dict[int, list[Kind]] = {}
-    for piece, kind in zip(found, kinds, strict=True):
-        steps.setdefault(piece.step, []).append(kind)
-    inner = list(steps.values())
-    inner = inner[1:-1] if len(inner) > 2 else inner
-    count = np.array([[kind.count(k) for k in (Kind.F, Kind.I, Kind.W, Kind.B)] for kind in inner]).sum(axis=0)
-    forward, inputs, weights, whole = count.tolist()
-    slack = max(1.0, _CUT * forward)
-    if forward < 2 or abs(inputs + whole - forward) > slack or abs(inputs - weights) > slack:
+    kinds = _kinds(training)
+    if kinds.count(Kind.F) < 2 or not balanced(training, kinds):
         return False
-    return all(_in_order(step) for step in inner)
+    steps: dict[int, list[Kind]] = {}
+    for piece, kind in sorted(zip(training, kinds, strict=True), key=lambda pair: pair[0].first):
+        steps.setdefault(piece.step, []).append(kind)
+    return all(map(_in_order, whole_steps(list(steps.values()))))
 
 
 def _in_order(kinds: list[Kind]) -> bool:

@@ -21,8 +21,10 @@ from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.trace import RankTrace
 from bubblescope.reconstruct import gradients
 from bubblescope.reconstruct.autograd import Blocks
-from bubblescope.reconstruct.bases import APART, Piece, cut_up, share
+from bubblescope.reconstruct.balance import balanced, even
+from bubblescope.reconstruct.bases import APART, Piece, cut_up, in_order, parted, share
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD, directions
+from bubblescope.reconstruct.once import once_a_step
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.recompute import layers_again, with_recomputation
 from bubblescope.reconstruct.segments import absorbed, joined, mended
@@ -36,9 +38,6 @@ _SPLIT = 1.3
 
 _MIXED = 0.2
 """A string does both where it has more than this share of the names of either."""
-
-_BALANCED = 0.1
-"""Share by which forwards and backwards may differ in number: a recording begins and ends anywhere."""
 
 _ALONE = 4
 """So many forwards at least make a pipeline without any backward."""
@@ -60,18 +59,22 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     work = work.take(work.host != NO_HOST)
     if len(work) < 2 or not len(cuts):
         return Blocks.empty()
-    step = np.searchsorted(fences, work.host, "right")
-    segment: Ints = np.searchsorted(np.sort(np.concatenate((cuts, fences))), work.host, "right")
+    borders = np.sort(np.concatenate((cuts, fences)))
+    step: Ints = np.searchsorted(fences, work.host, "right")
+    segment: Ints = np.searchsorted(borders, work.host, "right")
+    talking = np.searchsorted(fences, cuts, "right")
+    kept = ~once_a_step(work.name, segment, step, work.end - work.start, talking)
+    work, step, segment = work.take(kept), step[kept], segment[kept]
     took = work.end - work.start
     direction = directions(trace, work, segment, step, trains=trains)
     segment = mended(segment, direction, work.name, step)
     direction = layers_again(direction, segment)
     told = gradients.sorted_out(trace.names, direction, work.name, segment)
     if told is not None:
-        told = with_recomputation(told, work.name, segment, took)
+        told = with_recomputation(told, work.name, segment, step, took)
         found = gradients.pieces(told, work.name, segment, step)
         return _assembled(*found, work.host) if found is not None else Blocks.empty()
-    direction = with_recomputation(direction, work.name, segment, took)
+    direction = with_recomputation(direction, work.name, segment, step, took)
     edges = joined(absorbed(direction, segment), direction, work.name, step)
     pieces, bases = cut_up(edges, direction, work.name, step, mixed=BACKWARD)
     pieces = _evened(pieces, work.name)
@@ -100,47 +103,53 @@ def _evened(pieces: list[Piece], name: Ints) -> list[Piece]:
                 Piece(only.first + a, only.first + b, only.step, only.direction, only.base)
                 for a, b in zip(starts, ends, strict=True)
             ]
-    return sorted(result, key=lambda piece: piece.first)
+    return in_order(result)
 
 
 def _balanced(pieces: list[Piece], bases: list[Ints]) -> list[Piece]:
-    """Pieces, with backwards cut up if that is how they come out as many as the forwards.
+    """Pieces, with backwards cut up if that is how they come out as many as the forwards in more steps.
 
     Two backwards that always stand together look like one. Forwards are left: where there are more backwards,
     these are taken to be split, and two layers of one forward look like two forwards, too.
     """
-    mine = [piece for piece in pieces if piece.direction == BACKWARD]
-    count = round((len(pieces) - len(mine)) / max(1, len(mine)))
+    training, others = parted(pieces)
+    mine = [piece for piece in training if piece.direction == BACKWARD]
+    forwards = [piece for piece in training if piece.direction == FORWARD]
+    count = round(len(forwards) / max(1, len(mine)))
     if count < 2:
         return pieces
     ends = {base: equal_parts(bases[base], count) for base in {piece.base for piece in mine}}
     if None in ends.values():
         return pieces
-    result = [piece for piece in pieces if piece.direction == FORWARD]
+    result = forwards + others
     for piece in mine:
         edges = np.linspace(piece.first, piece.last, count + 1).round().astype(int).tolist()
         result += [Piece(a, b, piece.step, piece.direction, piece.base) for a, b in pairwise(edges)]
-    return sorted(result, key=lambda piece: piece.first)
+    return in_order(result) if even(result, _called(result, {})) > even(pieces, _called(pieces, {})) else pieces
 
 
 def _kinds(pieces: list[Piece], bases: list[Ints]) -> list[Kind] | None:
-    """The kind of each piece, or None where their numbers make no pipeline."""
-    forwards = sum(piece.direction == FORWARD for piece in pieces)
-    backwards = len(pieces) - forwards
-    if forwards < (2 if backwards else _ALONE):
+    """The kind of each piece, or None where their numbers make no pipeline.
+
+    Whether backwards are split is told by what leaves more steps even, and else by how many there are.
+    """
+    training, others = parted(pieces)
+    forwards = sum(piece.direction == FORWARD for piece in training or others)
+    if forwards < (2 if training else _ALONE):
         return None
-    of_base = dict.fromkeys(range(len(bases)), Kind.B)
-    if backwards > _SPLIT * forwards:
-        split = _split_kinds(pieces, bases)
-        if split is None:
-            return None
-        of_base |= split
-    kinds = [Kind.F if piece.direction == FORWARD else of_base[piece.base] for piece in pieces]
-    count = [kinds.count(kind) for kind in (Kind.F, Kind.B, Kind.I, Kind.W)]
-    made = count[Kind.B] + count[Kind.I]
-    slack = max(1.0, _BALANCED * forwards) + _cut_steps(pieces)
-    sensible = not backwards or (abs(made - forwards) <= slack and abs(count[Kind.I] - count[Kind.W]) <= slack)
-    return kinds if sensible else None
+    if not training:
+        return _called(pieces, {})
+    split = _split_kinds(pieces, bases)
+    options = [{}] if split is None else [{}, split]
+    if len(training) - forwards > _SPLIT * forwards:
+        options.reverse()
+    best = max(options, key=lambda of_base: even(training, _called(training, of_base)))
+    return _called(pieces, best) if balanced(training, _called(training, best)) else None
+
+
+def _called(pieces: list[Piece], of_base: dict[int, Kind]) -> list[Kind]:
+    """The kind of each piece; a backward is whole where its string has no kind."""
+    return [Kind.F if piece.direction == FORWARD else of_base.get(piece.base, Kind.B) for piece in pieces]
 
 
 def _put_off(pieces: list[Piece], bases: list[Ints], weight: Bools, inputs: Bools) -> tuple[list[Piece], list[Ints]]:
@@ -179,14 +188,6 @@ def _by_words(string: Ints, weight: Bools, inputs: Bools) -> int:
     while string[at - 1] in string[at:] and string[at - 1] not in string[: at - 1]:
         at -= 1
     return at
-
-
-def _cut_steps(pieces: list[Piece]) -> int:
-    """By how much the first and last step differ from whole ones: a recording begins and ends anywhere."""
-    steps = sorted({piece.step for piece in pieces})
-    outer = {steps[0], steps[-1]} if len(steps) > 2 else set()
-    ways = [piece.direction for piece in pieces if piece.step in outer]
-    return abs(ways.count(FORWARD) - ways.count(BACKWARD))
 
 
 def _split_kinds(pieces: list[Piece], bases: list[Ints]) -> dict[int, Kind] | None:

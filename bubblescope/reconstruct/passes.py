@@ -38,7 +38,7 @@ EXPLAINED = 0.9
 
 _OPTIMIZER_RANGE = r"Optimizer\.(step|zero_grad)#"
 _FENCE = rf"ProfilerStep#|{_OPTIMIZER_RANGE}"
-_OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb)"
+_OPTIMIZER_KERNEL = r".*(multi_tensor_apply_kernel|[aA]dam|fused_?sgd|[lL]amb(?!da))"
 
 
 def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
@@ -64,7 +64,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         ranges = actions.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
     untold = _half_told(trace, ranges, how, work)
     ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
-    marks = _marks(trace, Units.concat(units), ranges, work.host[optimizer])
+    marks = _marks(trace, Units.concat(units), ranges, how, work.host[optimizer])
     marks = marks if trace is recorded else steps.numbered(recorded, marks)
     step = steps.rows_at(marks, ranges.start)
     alone = (*_one_step(recorded, marks, how), *said_of(recorded, marks, ranges))
@@ -88,7 +88,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         actions=done,
         work=owned,
         layers=layer_work(trace, ranges, place, Units.concat((work.take(~optimizer), own.units))),
-        messages=with_sides(posted, done),
+        messages=with_sides(posted, done, sent.units.lane),
         collectives=collectives,
         calls=shared.calls,
         optimizer=Spans.of(work.start[optimizer], work.end[optimizer]),
@@ -256,12 +256,15 @@ def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, U
     return actions.from_blocks(kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0))
 
 
-def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, optimizer: Times) -> steps.Marks:
+def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
     """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
     again = begun = actions.recurrences(ranges)
     if not len(again) and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
         begun = actions.starts_after(ranges, optimizer)
     begun = actions.behind(optimizer, begun, ranges.start)
+    if how == "kernels":
+        ends = begun if len(begun) else steps.optimizer_ends(trace, ranges.start)
+        begun = actions.evaluations_apart(ranges, ends)
 
     def tear(marks: steps.Marks) -> bool:
         step = steps.rows_at(marks, ranges.start)

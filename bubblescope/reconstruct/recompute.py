@@ -30,11 +30,13 @@ def runs(direction: Ints, segment: Ints) -> Ints:
     return np.concatenate(([0], 1 + np.flatnonzero(changed), [len(direction)]))
 
 
-def with_recomputation(direction: Ints, name: Ints, segment: Ints, took: Times) -> Ints:
+def with_recomputation(direction: Ints, name: Ints, segment: Ints, step: Ints, took: Times) -> Ints:
     """The same directions, with whole forwards that are run again as part of the backward behind them.
 
     One stands before each backward, and then there are twice as many forwards as backwards, or each is two
-    forwards long. Where weight gradients have a number of their own, BACKWARD is that of input gradients.
+    forwards long. Forwards that stand alone in few of these steps or in others are of an evaluation: they tell no more
+    than what one forward is.
+    Where weight gradients have a number of their own, BACKWARD is that of input gradients.
     """
     edges = runs(direction, segment)
     ahead = [
@@ -43,23 +45,34 @@ def with_recomputation(direction: Ints, name: Ints, segment: Ints, took: Times) 
         if direction[a] == FORWARD and direction[b] == BACKWARD and segment[a] == segment[b]
     ]
     alone = set(edges[:-1][direction[edges[:-1]] == FORWARD].tolist()) - {a for a, _ in ahead}
+    every, alone = alone, _usual(alone, {int(step[a]) for a, _ in ahead}, step)
     if not ahead or not _all_preceded(edges, direction, name, {b for _, b in ahead}):
         return direction
     ends = dict(pairwise(edges.tolist()))
     wholes = simple([name[a : ends[a]] for a in sorted(alone)])
+    evaluated = simple([name[a : ends[a]] for a in sorted(every - alone)]) if not alone else []
     strings = [name[a:b] for a, b in ahead]
     group, leaders = grouped(strings)
     shortest = min(leaders, key=len)
     if len(leaders) > 1 and all(alike(leader[-len(shortest) :], shortest) for leader in leaders):
         wholes = [*wholes, shortest]
     result = direction.copy()
-    ratio = took[direction != FORWARD].sum() / max(1, took[direction == FORWARD].sum())
+    trained = np.isin(step, step[direction != FORWARD])
+    ratio = took[direction != FORWARD].sum() / max(1, took[(direction == FORWARD) & trained].sum())
     for number, leader in enumerate(leaders):
-        again = _computed_again(leader, wholes, ratio)
+        again = (
+            0 if any(alike(leader, one) for one in evaluated) else _computed_again(leader, wholes or evaluated, ratio)
+        )
         for a, b in (ahead[i] for i in np.flatnonzero(group == number)):
             begin = a if again == len(leader) else max(a, b - again)
             result[begin:b] = BACKWARD
     return result
+
+
+def _usual(alone: set[int], training: set[int], step: Ints) -> set[int]:
+    """Runs of forwards alone, which begin at the given units, in the steps that train, if most of these hold some."""
+    mine = {a for a in alone if int(step[a]) in training}
+    return mine if 2 * len({int(step[a]) for a in mine}) > len(training) else set()
 
 
 def layers_again(direction: Ints, segment: Ints) -> Ints:

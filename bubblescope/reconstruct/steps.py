@@ -23,6 +23,7 @@ __all__ = [
     "marked_steps",
     "numbered",
     "occupied",
+    "optimizer_ends",
     "repeated",
     "rows_at",
     "rows_of",
@@ -73,7 +74,7 @@ def find(
     known = _asked(units)
     if not len(known):
         return Marks.empty()
-    cuts = recurrences if len(recurrences) else _optimizer_ends(trace)
+    cuts = recurrences if len(recurrences) else optimizer_ends(trace, begun)
     end = int(known.max()) + 1 if trace.on_gpu else int(units.end.max())
     pieces = _split_at(cuts, min([int(known.min()), *begun[:1].tolist()]), end)
     active = np.isin(np.arange(len(pieces)), rows_at(pieces, begun))  # before and after them lie the recording's ends
@@ -130,13 +131,19 @@ def _inside(marks: Marks) -> Bools:
     return np.append(False, same)[: len(marks)]
 
 
-def _optimizer_ends(trace: RankTrace) -> Times:
-    """Ends of the optimizer's calls; several optimizers called in a row end one step."""
+def optimizer_ends(trace: RankTrace, begun: Times) -> Times:
+    """Ends of the optimizer's calls; several optimizers called in a row end one step.
+
+    `begun` are the moments at which actions begin, sorted: calls without any between them are in a row. Without actions
+    those are that are much closer than others.
+    """
     ends = np.sort(trace.annotations.end[matching(trace.names, _OPTIMIZER)[trace.annotations.name]])
     if len(ends) < 2:
         return ends
-    between = np.diff(ends)
-    return ends[np.concatenate((between > between.max() / 2, [True]))]
+    passed, between = np.diff(np.searchsorted(begun, ends)), np.diff(ends)
+    last: Bools = passed > 0 if passed.any() else between > between.max() / 2
+    result: Times = ends[np.append(last, True)]
+    return result
 
 
 def _split_at(cuts: Times, start: int, end: int) -> Marks:

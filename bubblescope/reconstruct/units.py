@@ -17,6 +17,7 @@ from bubblescope.model.columns import Bools, Columns, Ints, Times, column, disti
 from bubblescope.model.kernel_names import communicating, moving_off_device
 from bubblescope.model.names import matching
 from bubblescope.model.trace import Annotations, Ops, RankTrace
+from bubblescope.reconstruct.ranges import NONE, owners
 
 __all__ = ["NO_HOST", "Gathered", "Units", "gather", "launched", "matching", "outermost"]
 
@@ -120,7 +121,26 @@ def _host_units(trace: RankTrace) -> Gathered:
     communicates = matching(trace.names, _COMMUNICATION_OP)[ops.name]
     work = ops.take(outermost(ops) & ~communicates)
     calls = calls.take(matching(trace.names, _GLOO_CALL)[calls.name])
-    return Gathered(_on_host(work, work.comm), _on_host(calls, np.full(len(calls), -1)), Units.empty())
+    posting = ops.take(communicates)
+    begun = _since_posted(calls, posting.take(outermost(posting)))
+    return Gathered(_on_host(work, work.comm), begun, Units.empty())
+
+
+def _since_posted(calls: Annotations, posting: Ops) -> Units:
+    """The calls of gloo in order, each begun with the operator that it was opened in, if there is one.
+
+    torch opens the range of a call only when it has handed the message to gloo, which can take milliseconds
+    (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp: `send` and `recv` make their work, which records, after the
+    buffer's own), so that the other side may have it before.
+    """
+    units = _on_host(calls, np.full(len(calls), -1)).in_host_order()
+    start = units.start.copy()
+    for thread in distinct(units.thread).tolist():
+        mine, theirs = np.flatnonzero(units.thread == thread), posting.take(posting.thread == thread)
+        row = owners(theirs.start, theirs.end, units.host[mine])
+        held = row != NONE
+        start[mine[held]] = theirs.start[row[held]]
+    return units.replace(start=start)
 
 
 def _on_host(rows: Ops | Annotations, comm: Ints) -> Units:

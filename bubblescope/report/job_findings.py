@@ -84,7 +84,10 @@ OF_JOBS = (
         name="untold-chunks",
         severity="warning",
         summary="the chunks of a rank cannot be told apart",
-        meaning="a rank may hold several chunks, and neither labels nor messages nor orders tell their actions apart",
+        meaning=(
+            "a rank may hold several chunks, and neither labels nor messages nor orders tell their actions apart, or "
+            "whether their stages go round the ranks or fold back"
+        ),
         effect="degraded: the bubble stands, but m, schedule, formula, replay and causes are unknown.",
         remedy="Label actions with their stage, or state --virtual.",
         see=(
@@ -196,7 +199,8 @@ OF_JOBS = (
         summary="messages whose other half was not found",
         meaning=(
             "sends or receives, of all steps, whose other half should be in the traces and is not; those that do not "
-            "say which they are not counted"
+            "say which they are not counted. A warning, where more than 2 % arrive before they are sent by the clock "
+            "that both ranks share"
         ),
         effect="Their waiting and transfer cannot be told apart, and their share goes from p2p to host and residual.",
         remedy="A few are ordinary. With many, see whether the layout is right, and all ranks of one run.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from bubblescope.align.layout import plan
@@ -130,6 +131,65 @@ def test_the_smallest_group_of_a_purpose_counts():
         for r in range(4)
     ])  # fmt: skip
     assert found.dp == 2
+
+
+def partners(rank, **sizes):
+    """The groups of a rank of a mesh whose axes, innermost first, have these sizes."""
+    found, stride = [], 1
+    for axis, size in sizes.items():
+        first = rank - rank // stride % size * stride
+        found.append(group(axis, f"mesh_{axis}", *range(first, first + stride * size, stride)))
+        stride *= size
+    return found
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"tp": 1, "cp": 2, "dp": 1, "pp": 2},
+        {"tp": 2, "cp": 2, "dp": 1, "pp": 2},
+        {"tp": 1, "cp": 2, "dp": 2, "pp": 2},
+        {"tp": 2, "cp": 3, "dp": 2, "pp": 2},
+        {"cp": 2, "pp": 2},
+        {"cp": 2, "pp": 2, "dp": 2},
+        {"tp": 2, "pp": 3, "dp": 2},
+    ],
+    ids=str,
+)
+def test_the_degrees_multiply_to_the_ranks(sizes):
+    """Each degree is that of its groups, whichever others there are, and one where there are none."""
+    world = int(np.prod(list(sizes.values())))
+    found = plan_of(*[timeline(r, world=world, groups=partners(r, **sizes)) for r in range(world)])
+    assert degrees(found) == tuple(sizes.get(axis, 1) for axis in ("pp", "tp", "dp", "cp"))
+    assert len(found.pipelines) == sizes.get("dp", 1)
+
+
+@pytest.mark.parametrize("recorded", [0, 5])
+def test_one_rank_tells_all_degrees(recorded):
+    """The groups of one rank hold those that were not recorded."""
+    sizes = {"tp": 1, "cp": 2, "dp": 2, "pp": 2}
+    found = plan_of(timeline(recorded, world=8, groups=partners(recorded, **sizes)))
+    assert degrees(found) == (2, 1, 2, 2)
+
+
+def test_experts_take_their_ranks_from_replicas():
+    """Expert parallel groups lie within the replicas, so that they are no further factor."""
+    extra = {r: group("e", "EXPERT_MODEL_PARALLEL_GROUP", r - r % 2, r - r % 2 + 1) for r in range(4)}
+    found = plan_of(*[timeline(r, world=4, groups=[*partners(r, tp=1, dp=2, pp=2), extra[r]]) for r in range(4)])
+    assert (*degrees(found), found.ep) == (2, 1, 2, 1, 2)
+
+
+def test_replicas_described_with_their_context_partners_alone():
+    """Megatron may describe the group that joins replicas and context; the context group says how many are what."""
+    groups = {
+        r: [
+            *partners(r, tp=1, cp=2),
+            group("p", "PIPELINE_MODEL_PARALLEL_GROUP", r % 4, r % 4 + 4),
+            group("d", "DATA_PARALLEL_GROUP_WITH_CP", *range(r - r % 4, r - r % 4 + 4)),
+        ]
+        for r in range(8)
+    }
+    assert degrees(plan_of(*[timeline(r, world=8, groups=groups[r]) for r in range(8)])) == (2, 1, 2, 2)
 
 
 # Without descriptions: labels, then messages.
@@ -372,6 +432,39 @@ def test_agreement_is_no_finding():
 def test_the_user_may_deny_a_pipeline():
     """--pp 1 is an answer."""
     assert plan_of(talking(0, "send 1"), talking(1, "recv 0"), pp=1).pipelines == ()
+
+
+@pytest.mark.parametrize(("stated", "used"), [({"tp": 2}, "tp 1"), ({"dp": 2}, "dp 1"), ({"tp": 4, "dp": 2}, "tp 1")])
+def test_described_groups_beat_degrees_stated_without_pp(stated, used):
+    """The contradiction is said, and what is used instead."""
+    ranks = [timeline(r, world=4, groups=partners(r, tp=1, cp=2, pp=2)) for r in range(4)]
+    found = plan_of(*ranks, **stated)
+    assert degrees(found) == (2, 1, 1, 2)
+    assert [finding.code for finding in found.findings] == ["metadata-conflict"] * len(stated)
+    assert f"{used} is used" in found.findings[0].message
+
+
+def test_pipelines_that_a_stated_degree_does_not_divide():
+    """Four pipelines are no three tensor-parallel partners."""
+    found = plan_of(*[staged(r, r // 4) for r in range(8)], tp=3)
+    assert degrees(found) == (2, 1, 4, 1)
+    assert "--tp 3 contradicts the traces, which say 1; tp 1 is used" in found.findings[0].message
+
+
+def test_a_stated_pipeline_leaves_context_parallel_ranks_their_place():
+    """They share a position, and what the traces say of them is no contradiction."""
+    found = plan_of(*[timeline(r, world=4, groups=partners(r, tp=1, cp=2, pp=2)) for r in range(4)], pp=2, tp=1, dp=1)
+    assert found.pipelines == (((0, 1), (2, 3)),)
+    assert (degrees(found), found.findings) == ((2, 1, 1, 2), ())
+
+
+def test_stated_replicas_settle_who_are_partners():
+    """Of four pipelines whose ranks share work with unknown ones, two replicas are of two partners each."""
+    ranks = [timeline(r, actions=[(f"{r // 4}F0", 0, 9)], collectives=[("", 2, 3, f"{r // 4}F0")]) for r in range(8)]
+    assert [f.code for f in plan_of(*ranks).findings] == ["replicas-assumed"]
+    found = plan_of(*ranks, dp=2)
+    assert found.pipelines == (((0, 1), (4, 5)), ((2, 3), (6, 7)))
+    assert degrees(found) == (2, 2, 2, 1)
 
 
 def test_more_ranks_than_were_given():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bubblescope.align.pairs import UNKNOWN, makers, pair
+from bubblescope.align.pairs import UNKNOWN, makers, pair, produced
 from tests.building import actions_of, job, messages_of, timeline
 
 NOBODY = "-"
@@ -66,6 +66,49 @@ def test_labels_that_name_no_action():
     assert ends_of(job(first, timeline(1))) == {
         0: [("send 1 0F0", "0F0", "?"), ("send 1 0F7", NOBODY, "?"), ("send 1", NOBODY, "?")],
         1: [],
+    }
+
+
+def evaluated_inside(say):
+    """Two ranks whose step holds a forward of the same name behind its backward; `say` writes a message's label."""
+    first = timeline(
+        0,
+        actions=[("0F0", 0, 10), ("0B0", 40, 60), ("0F0", 70, 80)],
+        messages=[(f"send 1{say('0F0')}", 10, 12), (f"recv 1{say('0B0')}", 11, 40), (f"send 1{say('0F0')}", 80, 82)],
+    )
+    last = timeline(
+        1,
+        actions=[("1F0", 12, 22), ("1B0", 22, 38), ("1F0", 82, 92)],
+        messages=[(f"recv 0{say('1F0')}", 1, 12), (f"send 0{say('1B0')}", 38, 40), (f"recv 0{say('1F0')}", 39, 82)],
+    )
+    return job(first, last)
+
+
+@pytest.mark.parametrize("say", [lambda _: "", lambda name: f" {name}"], ids=["by order", "by label"])
+def test_an_action_that_comes_twice_in_its_step(say):
+    """In an evaluation inside a step names come again: the halves of each time are one message."""
+    built = evaluated_inside(say)
+    found = pair(built)
+    assert found[0].action.tolist() == [0, 1, 2]
+    assert found[1].action.tolist() == [0, 1, 2]
+    assert found[0].other.tolist() == [1, 38, 39]
+    assert found[1].other.tolist() == [10, 11, 80]
+
+
+def test_makers_of_an_action_that_comes_twice():
+    """The input of each time was made by the forward of that time."""
+    built = evaluated_inside(lambda _: "")
+    assert makers(built)[1][1].tolist() == [0, -1, 2]
+    assert produced(built)[1].tolist() == [10, UNKNOWN, 80]
+
+
+def test_several_messages_of_one_action():
+    """An output of two tensors is two messages of one name: the k-th sent is the k-th received."""
+    first = timeline(0, actions=[("0F0", 0, 10)], messages=[("send 1 0F0", 10, 12), ("send 1 0F0", 11, 14)])
+    last = timeline(1, actions=[("1F0", 20, 22)], messages=[("recv 0 1F0", 2, 12), ("recv 0 1F0", 3, 14)])
+    assert ends_of(job(first, last)) == {
+        0: [("send 1 0F0", "0F0", 2), ("send 1 0F0", "0F0", 3)],
+        1: [("recv 0 1F0", "1F0", 10), ("recv 0 1F0", "1F0", 11)],
     }
 
 

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bubblescope.align.together import exchanges, whole_collectives
+from bubblescope.align.together import exchanges, unnamed_calls, whole_collectives
+from bubblescope.model.job import CallKind
 from tests.analysis.jobs import call, rank, steps
 
 
-def whole(*ranks):
+def whole(*ranks, parties=None):
     """The members of every whole collective; each rank is a list of its calls."""
     built = {r: rank(r, calls=calls, steps=steps(3)) for r, calls in enumerate(ranks)}
-    return list(whole_collectives(built))
+    return list(whole_collectives(built, parties or {}))
 
 
 def made(*groups, op="all_reduce", step=0):
@@ -56,18 +57,43 @@ def test_a_member_that_was_not_recorded_leaves_none():
 def test_where_one_member_lacks_a_call_nothing_is_told():
     """Rank 1 shows one call fewer, and which of them it lacks nobody knows; other groups are not concerned."""
     assert whole(made(PAIR, PAIR), made(PAIR)) == []
-    assert whole(made(PAIR, PAIR, "a"), made(PAIR, "a")) == [[(0, 2), (1, 1)]]
+    assert whole(made(PAIR, PAIR, (1, 0)), made(PAIR, (1, 0))) == [[(0, 2), (1, 1)]]
 
 
-def test_unknown_members_are_all_ranks():
-    """A group that has a name only is taken for that of all recorded ranks, and is whole if each made the call."""
-    assert whole(made("a", "b"), made("b", "a"), made("b")) == [[(0, 1), (1, 0), (2, 0)]]
+def test_unknown_members_are_who_is_told():
+    """A group that has a name only joins nobody by itself; those that are told are together if each made the call."""
+    made_ = made("a", "b"), made("b", "a"), made("b")
+    all_, some = ({CallKind(name, "all_reduce"): groups} for name, groups in (("b", ((0, 1, 2),)), ("a", ((0, 1),))))
+    assert whole(*made_) == []
+    assert whole(*made_, parties=all_) == [[(0, 1), (1, 0), (2, 0)]]
+    assert whole(*made_, parties=some) == [[(0, 0), (1, 1)]]
+    assert whole(*made_, parties={CallKind("a", "all_reduce"): ((0, 1, 2),)}) == []
+
+
+def test_calls_that_name_nobody_are_told_apart():
+    """By group, operation, bytes, and whether an action asked; those of stages or replicas are left aside."""
+    calls = [
+        call("", 0, 5, size=8),
+        call("", 10, 15, size=8, asked="0F0"),
+        call("", 20, 25, size=8, op="all_to_all"),
+        call("", 30, 35, group="a"),
+        call("dp", 40, 45),
+        call("", 50, 55, ranks=(0, 1)),
+        call("", 60, 65, op="send"),
+    ]
+    one = rank(0, [("0F0", 0, 20)], calls=calls, steps=[(3, 0, 100)])
+    assert list(unnamed_calls(one)) == [
+        (0, CallKind("", "all_reduce", 8), 3),
+        (1, CallKind("", "all_reduce", 8, asked=True), 3),
+        (2, CallKind("", "all_to_all"), 3),
+        (3, CallKind("a", "all_reduce"), 3),
+    ]
 
 
 def test_alone_nobody_is_together():
     """A group of one rank, or a job of which one was recorded, bounds no clock."""
     assert whole(made((0,)), made((1,))) == []
-    assert whole(made("a")) == []
+    assert whole(made("a"), parties={CallKind("a", "all_reduce"): ((0,),)}) == []
 
 
 def test_steps_go_by_their_number():
@@ -75,9 +101,9 @@ def test_steps_go_by_their_number():
     first = rank(0, calls=made(PAIR, step=1), steps=steps(3))
     second = rank(1, calls=made(PAIR, step=0), steps=steps(3)[1:])
     outside = [rank(r, calls=made(PAIR, step=-1), steps=steps(1)) for r in PAIR]
-    assert list(whole_collectives({0: first, 1: second})) == [[(0, 0), (1, 0)]]
-    assert list(whole_collectives(dict(enumerate(outside)))) == [[(0, 0), (1, 0)]]
-    assert list(whole_collectives({0: outside[0], 1: rank(1, calls=made(PAIR), steps=steps(1))})) == []
+    assert list(whole_collectives({0: first, 1: second}, {})) == [[(0, 0), (1, 0)]]
+    assert list(whole_collectives(dict(enumerate(outside)), {})) == [[(0, 0), (1, 0)]]
+    assert list(whole_collectives({0: outside[0], 1: rank(1, calls=made(PAIR), steps=steps(1))}, {})) == []
 
 
 @given(st.lists(st.lists(st.sampled_from([(0, 1), (1, 2), (0, 1, 2)]), max_size=6), min_size=3, max_size=3))
@@ -97,7 +123,7 @@ def test_sends_and_receives_are_no_collectives():
     for op in ("send", "recv"):
         assert whole(*[made(PAIR, op=op)] * 2) == []
     assert whole(*[made((0, 1, 2), op="send_recv")] * 3) == []
-    assert whole(*[made("ring", op="send_recv")] * 2) == []
+    assert whole(*[made("ring", op="send_recv")] * 2, parties={CallKind("ring", "send_recv"): (PAIR,)}) == []
     assert whole(*[made(PAIR, op="send_recv")] * 2) == [[(0, 0), (1, 0)]]
 
 

@@ -25,6 +25,7 @@ def lines(*kinds):
         "1": ONE,
         "E": FORWARDS,
         "C": (without(RANK_0, "0B1"), without(RANK_1, "1F1", "1B1")),
+        "-": ((), ()),
     }
     every = [(k, 100 * k, 100 * k + 100) for k in range(len(kinds))]
     for r in (0, 1):

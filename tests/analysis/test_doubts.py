@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import math
 
 import orjson
 import pytest
 
 from bubblescope.emit import Job, truth, write
 from bubblescope.engine import analyze
-from bubblescope.model.job import ClockFit
 from bubblescope.model.options import Options
 from tests.analysis.jobs import hidden, job, one_f_one_b, rank
 from tests.analysis.jobs import report as reported
+from tests.building import loose
 
 SMALL = {"schedule": "1f1b", "p": 2, "m": 4, "steps": 2, "labels": "pp", "p2p_ns": 200_000}
 
@@ -70,11 +71,12 @@ def test_replicas_recorded_when_all_others_were_over(tmp_path, backend, seconds,
 
 
 def test_messages_that_arrive_before_they_are_sent_are_noticed(tmp_path):
-    """Clocks 20 ms apart in a window of a quarter second: wait and transfer cannot be told apart."""
+    """By 20 ms in a window of a quarter second; as both ranks are of one host, no clock is accused."""
     report = found(tmp_path, skew_ns=(20_000_000, 0))
-    (finding,) = (f for f in report.quality.findings if f.code == "clock-uncertain")
-    assert "arrive before they are sent" in finding.message
+    (finding,) = (f for f in report.quality.findings if "arrive before they are sent" in f.message)
     assert report.quality.verdict == "degraded"
+    assert (finding.code, "the one clock of their host" in finding.message) == ("unpaired-p2p", True)
+    assert "clock-uncertain" not in codes(report)
 
 
 def test_a_small_disagreement_of_clocks_is_forgiven(tmp_path):
@@ -182,38 +184,48 @@ SPLIT = job(
 """A window of 6000 from a moment of rank 0 to one of rank 1."""
 
 
-def said(of, errors, error=None):
-    """What is said of clocks that may be off by so much each, all of them by `error`."""
-    clock = ClockFit(method="p2p", offsets=dict.fromkeys(of.timelines, 0), errors=errors, error=error)
-    found = reported(dataclasses.replace(of, clock=clock)).quality
-    return [f.message for f in found.findings if f.code == "clock-uncertain"]
+def said(of):
+    """What is said of the clocks."""
+    return [f.message for f in reported(of).quality.findings if f.code == "clock-uncertain"]
+
+
+TWICE = job(*SPLIT.timelines.values(), dataclasses.replace(SPLIT.timelines[1], rank=2), pipelines=[[[0], [1, 2]]])
+"""The same with a tensor-parallel partner of the second rank."""
 
 
 @pytest.mark.parametrize(
-    ("errors", "error", "warned"),
+    ("of", "warned"),
     [
-        ({0: 30, 1: 30}, 30, False),
-        ({0: 30, 1: 31}, 31, True),
-        ({0: 0, 1: 0}, 60, False),
-        ({0: 0, 1: 0}, 61, True),
-        ({}, None, False),
+        (loose(SPLIT, (0, 1, 60)), False),
+        (loose(SPLIT, (0, 1, 61)), True),
+        (loose(TWICE, (1, 2, 60)), False),
+        (loose(TWICE, (1, 2, 61)), True),
+        (SPLIT, False),
     ],
     ids=["window good", "window bad", "others good", "others bad", "one clock"],
 )
-def test_clocks_known_to_less_than_a_hundredth_of_the_window_are_said(errors, error, warned):
+def test_clocks_known_to_less_than_a_hundredth_of_the_window_are_said(of, warned):
     """It is the window itself that may be blurred, by both of its ends, or waiting against transfer anywhere."""
-    found = said(SPLIT, errors, error)
+    found = said(of)
     assert len(found) == warned
     assert all("are only known to 6.1e-05 ms, against a window of 0.006 ms" in message for message in found)
 
 
+def test_replicas_that_are_tied_loosely_are_not_said():
+    """No number compares two pipelines moment by moment, and within each the clocks are known."""
+    lines = [SPLIT.timelines[0], SPLIT.timelines[1]]
+    again = [dataclasses.replace(t, rank=t.rank + 2) for t in lines]
+    of = job(*lines, *again, pipelines=[[[0], [1]], [[2], [3]]])
+    assert said(loose(of, (0, 2, 5000), (1, 3, 5000), (0, 3, 5000), (1, 2, 5000), error=5000)) == []
+
+
 def test_clocks_that_nothing_ties_together_are_said():
     """A window between two such clocks is as right as the hosts' time service; on one clock it is sure."""
-    (message,) = said(SPLIT, {0: 0, 1: None})
+    (message,) = said(loose(SPLIT, (0, 1, math.inf)))
     assert "ties the clocks of the hosts together" in message
-    assert said(one_f_one_b(), {0: 0, 1: None}) == []
+    assert said(loose(one_f_one_b(), (0, 1, math.inf))) == []
 
 
 def test_a_pipeline_with_a_stage_unseen_says_nothing_of_clocks():
     """Its bubble is an interval anyway."""
-    assert said(hidden(SPLIT, 0), {1: None}, 5000) == []
+    assert said(loose(hidden(SPLIT, 0), (0, 1, math.inf), error=5000)) == []

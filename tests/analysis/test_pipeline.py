@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 
 import pytest
 
 from bubblescope.analysis.pipeline import pipeline_steps
 from bubblescope.analysis.ranks import views
 from bubblescope.model.actions import Action
-from bubblescope.model.job import ClockFit
 from tests.analysis.jobs import RANK_0, RANK_1, again, hidden, job, one_f_one_b, rank, report, shifted, steps, without
+from tests.building import loose
 
 
 def only(of, step=0):
@@ -157,10 +157,9 @@ def test_a_step_of_nothing_has_no_pipeline():
     assert pipeline_steps(of, views(of), 0) == []
 
 
-def clocked(of, **errors):
-    """The job with clocks that may be off by so much: `r0=5` is rank 0 by 5."""
-    offsets = dict.fromkeys(of.timelines, 0)
-    return replace(of, clock=ClockFit(method="p2p", offsets=offsets, errors={int(r[1:]): e for r, e in errors.items()}))
+def clocked(of, off):
+    """The job with a clock for each of two ranks, which may be off against each other by so much."""
+    return loose(of, (0, 1, off))
 
 
 SPLIT = job(rank(0, SPLIT_0), rank(1, SPLIT_1))
@@ -169,35 +168,37 @@ SPLIT = job(rank(0, SPLIT_0), rank(1, SPLIT_1))
 
 def test_a_window_on_one_clock_is_beyond_doubt():
     """Where a rank has both ends its own clock measures the window, however little is known of the others."""
-    found = only(clocked(one_f_one_b(), r0=7, r1=None))
+    found = only(clocked(one_f_one_b(), math.inf))
     assert (found.doubt, found.window_bounds) == (0, (90, 90))
     assert found.bounds == pytest.approx((1 / 3, 1 / 3))
     late = job(rank(0, SPLIT_0), rank(1, [("1F0", 10, 20)]))
-    assert only(clocked(late, r0=7, r1=9)).doubt == 0  # with a W, but rank 0 has both ends of it
+    assert only(clocked(late, 16)).doubt == 0  # with a W, but rank 0 has both ends of it
+
+
+@pytest.mark.parametrize(("off", "doubt"), [(0, 0), (7, 7), (math.inf, None)])
+def test_a_window_is_as_doubtful_as_the_clocks_of_its_ends(off, doubt):
+    """What these two may be off against each other counts; nobody knows how much if nothing bounds it."""
+    assert only(clocked(SPLIT, off)).doubt == doubt
+
+
+def test_other_clocks_make_no_window_doubtful():
+    """Rank 2 runs in the middle of the window: its clock, however loosely tied, has no part in it."""
+    of = job(rank(0, SPLIT_0), rank(1, SPLIT_1), rank(2, [("2F0", 20, 30)]))
+    assert only(loose(of, (0, 1, 7), (0, 2, 500), (1, 2, math.inf))).doubt == 7
 
 
 @pytest.mark.parametrize(
-    ("errors", "doubt"),
-    [({}, 0), ({"r0": 3}, 3), ({"r1": 4}, 4), ({"r0": 3, "r1": 4}, 7), ({"r0": 3, "r1": None}, None)],
-    ids=str,
-)
-def test_the_errors_of_both_ends_add_up(errors, doubt):
-    """A window between two clocks is as doubtful as both together, and nobody knows how much if one has no bound."""
-    assert only(clocked(SPLIT, **errors)).doubt == doubt
-
-
-@pytest.mark.parametrize(
-    ("errors", "bounds"),
+    ("off", "bounds"),
     [
-        ({"r0": 3, "r1": 4}, (53, 67)),
-        ({"r0": 30, "r1": 4}, (50, 94)),
-        ({"r0": None}, (50, 60)),
+        (7, (53, 67)),
+        (34, (50, 94)),
+        (math.inf, (50, 60)),
     ],
     ids=["both ways", "no shorter than a rank's own span", "unknown"],
 )
-def test_the_window_that_clocks_leave_open(errors, bounds):
+def test_the_window_that_clocks_leave_open(off, bounds):
     """It is shorter or longer by the doubt, but holds each rank; without a bound it may be as long as the step."""
-    found = only(clocked(SPLIT, **errors))
+    found = only(clocked(SPLIT, off))
     assert found.window_bounds == bounds
     useful = (30 + 35) / 2
     assert found.bounds == pytest.approx((1 - useful / bounds[0], 1 - useful / bounds[1]))
@@ -207,14 +208,14 @@ def test_the_window_that_clocks_leave_open(errors, bounds):
 def test_the_step_bounds_a_window_that_nothing_else_does():
     """With clocks that nothing ties together, or a stage unseen, the window may be as long as the step is."""
     of = job(rank(0, SPLIT_0, steps=[(0, 0, 200)]), rank(1, SPLIT_1, steps=[(0, 0, 150)]))
-    assert only(clocked(of, r0=None)).window_bounds == (50, 200)
-    assert only(clocked(of, r0=3, r1=4)).window_bounds == (53, 67)
-    assert only(clocked(hidden(of, 0), r1=4)).window_bounds == (50, 150)
+    assert only(clocked(of, math.inf)).window_bounds == (50, 200)
+    assert only(clocked(of, 7)).window_bounds == (53, 67)
+    assert only(clocked(hidden(of, 0), 4)).window_bounds == (50, 150)
 
 
 def test_the_report_holds_the_interval():
     """Lower and upper are the bounds of the bubble, about what was measured."""
-    bubble = report(clocked(SPLIT, r0=3, r1=4)).bubble
+    bubble = report(clocked(SPLIT, 7)).bubble
     useful = (30 + 35) / 2
     assert (bubble.lower, bubble.measured, bubble.upper) == pytest.approx(
         (1 - useful / 53, 1 - useful / 60, 1 - useful / 67)

@@ -16,7 +16,7 @@ from tests.analysis.test_quality import alone
 
 PIPELINE = ("bubble", "schedule", "formula", "causes", "stages", "ranks", "imbalance", "throughput")
 
-UNSEEN_OR_DOUBTFUL = {"missing-ranks", "clock-uncertain", "contradiction", "unnamed-communication"}
+UNSEEN_OR_DOUBTFUL = {"missing-ranks", "clock-uncertain", "contradiction", "unnamed-communication", "unpaired-p2p"}
 """Findings of the analysis itself, which degrade by what makes them: an unseen stage, a doubt about the numbers."""
 
 

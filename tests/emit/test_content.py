@@ -10,6 +10,8 @@ from itertools import pairwise
 import pytest
 
 from bubblescope.emit import Job, truth, write
+from bubblescope.emit.cuda_comms import DP_STREAM
+from bubblescope.emit.simulate import simulate
 from tests.emit.jobs import JOBS, read, rows
 
 ALL = pytest.mark.parametrize("job", JOBS.values(), ids=JOBS.keys())
@@ -29,31 +31,37 @@ def contents(tmp_path_factory):
 
 
 def stages(job):
-    """Every rank's number and truth over the steps."""
+    """Every rank's number, and its useful time and last end in the passes of all steps."""
     lanes = defaultdict(list)
     for step in truth(job).steps:
-        for pipeline in step.pipelines:
-            for rank in pipeline.ranks:
-                lanes[rank.rank].append(rank)
-    return lanes
+        for rank in (rank for pipeline in step.pipelines for rank in pipeline.ranks):
+            lanes[rank.rank].append((rank.actions[0].start, rank.actions[-1].end, rank.useful))
+    for beside in (part for step in simulate(job) if step.training for part in step.passes if part.evaluates):
+        for rank in range(job.world):  # of a step that trains, too, the truth leaves the evaluation out
+            lane = beside.runs[job.place(rank).dp].lanes[job.place(rank).pp]
+            useful = sum(part.useful for ran in lane for part in ran.parts)
+            lanes[rank].append((lane[0].start, lane[-1].end, useful))
+    return {rank: sorted(lane) for rank, lane in lanes.items()}
 
 
 def work(content, job):
     """The rows that are an action's work: kernels, or outermost operators on CPU."""
     if job.backend == "cuda":
         found = rows(content, "kernel")
-        keep = re.compile(r"^(?!.*(SendRecv|multi_tensor))")
+        keep = re.compile(r"^(?!.*(SendRecv|multi_tensor|Scatter|FillFunctor|bfloat16_copy))")
         found = [
             r | ({"name": "all-to-all"} if r["args"].get("Collective name") == "all_to_allv" else {}) for r in found
         ]
     else:
-        found = [r for r in rows(content, "cpu_op") if "aten::_foreach" not in r["name"]]
+        found = [r for r in rows(content, "cpu_op") if not re.match("aten::(_foreach|zero_|fill_)", r["name"])]
         keep = re.compile(r"^(autograd::engine|aten::|c10d::allreduce)")
     return [r for r in found if keep.match(r["name"]) and not is_gradient(r, job)]
 
 
 def is_gradient(row, job):
-    """Whether a row is an all-reduce of gradients: far longer than those inside actions, on CPU told by that alone."""
+    """Whether a row is a reduction of gradients: on a stream of its own; on CPU told by its length alone."""
+    if job.backend == "cuda":
+        return row["tid"] == DP_STREAM
     return "allreduce" in row["name"].lower() and row["end"] - row["start"] >= job.dp_ns
 
 
@@ -72,9 +80,9 @@ def test_written_work_is_the_useful_time(job, contents):
     lanes = stages(job)
     for rank, content in enumerate(contents(job)):
         found = work(content, job)
-        assert union(found) == sum(lane.useful for lane in lanes[rank])
-        origin = min(r["start"] for r in found) - lanes[rank][0].actions[0].start
-        assert max(r["end"] for r in found) - origin == lanes[rank][-1].actions[-1].end
+        assert union(found) == sum(useful for *_, useful in lanes[rank])
+        origin = min(r["start"] for r in found) - lanes[rank][0][0]
+        assert max(r["end"] for r in found) - origin == lanes[rank][-1][1]
 
 
 CUDA = {name: job for name, job in JOBS.items() if job.backend == "cuda"}

@@ -217,7 +217,8 @@ class TestNccl:
     @ALL
     def test_kernels_are_launched_in_calls(self, job, tmp_path):
         """A message of its own in ncclSend or ncclRecv, a batch where its group ends, a reduction in ncclAllReduce."""
-        allowed = {"SendRecv": {"ncclSend", "ncclRecv", "ncclGroupEnd"}, "AllReduce": {"ncclAllReduce"}}
+        allowed = {"SendRecv": {"ncclSend", "ncclRecv", "ncclGroupEnd"}}
+        allowed |= {name: {f"nccl{name}"} for name in ("AllReduce", "ReduceScatter")}
         for export in exports(tmp_path, job):
             names = {row["correlationId"]: row["name"] for row in export.named(KERNELS)}
             launches = [r for r in export[LAUNCHES] if names.get(r["correlationId"], "").startswith("nccl")]
@@ -232,7 +233,7 @@ class TestNccl:
                     and launch["end"] <= call["end"]
                 ]
                 assert len(around) == 1
-                kind = re.match(r"ncclDevKernel_(SendRecv|AllReduce)", names[launch["correlationId"]])[1]
+                kind = re.match(r"ncclDevKernel_(SendRecv|AllReduce|ReduceScatter)", names[launch["correlationId"]])[1]
                 assert around[0]["name"] in allowed[kind]
                 used.append(span(around[0]))
             assert len(set(used)) == len(launches)

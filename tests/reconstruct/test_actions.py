@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
-from bubblescope.reconstruct.actions import Ranges, behind, build, drawn_out, finished, number, recurrences, torn
+from bubblescope.reconstruct.actions import (
+    Ranges,
+    behind,
+    build,
+    drawn_out,
+    evaluations_apart,
+    finished,
+    number,
+    recurrences,
+    torn,
+)
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST, Units
 
@@ -179,6 +189,20 @@ def test_steps_begin_behind_the_optimizer():
     assert behind(optimizer, np.array([50, 100]), begun).tolist() == [36, 100]
     assert behind(optimizer[:0], np.array([50]), begun).tolist() == [50]
     assert behind(optimizer, np.array([0]), begun).tolist() == [0]
+
+
+def test_a_step_begins_behind_the_evaluation_before_it():
+    """Where forwards that no backward comes for leave a step as large as another; else nothing is cut."""
+    plain, more = "FBFB", "FFFBFB"
+    assert evaluations_apart(of_kinds(plain + more), np.array([0, 40])).tolist() == [0, 40, 60]
+    assert evaluations_apart(of_kinds(more + more), np.array([0, 60])).tolist() == [0, 60]
+    assert evaluations_apart(of_kinds(plain + "FBFFFB"), np.array([0, 40])).tolist() == [0, 40]
+    assert evaluations_apart(of_kinds(plain + "FF"), np.array([0, 40])).tolist() == [0, 40]
+
+
+def of_kinds(text):
+    """Ranges of such kinds, ten apart."""
+    return ranges_of(*((Kind[kind], 10 * k, 10 * k + 5) for k, kind in enumerate(text)))
 
 
 def test_actions_whose_work_was_cut_off_are_in_no_step():

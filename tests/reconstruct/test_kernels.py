@@ -141,6 +141,65 @@ def test_what_makes_no_pipeline_gives_no_actions():
     assert kinds("|ybyb|ybyb|ybyb|fxfx|ybyb|ybyb#") == ""
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["words", "no words"])
+@pytest.mark.parametrize(
+    ("stage", "text", "expected"),
+    [
+        ("inner", "fxfx|fxfx|ybyb|fxfx|ybyb|ybyb# EVAL fxfx|fxfx|ybyb|fxfx|ybyb|ybyb#", "FFBFBB"),
+        ("first", "fxfx|fxfx|ybybfxfx|ybyb|ybyb# EVAL fxfx|fxfx|ybybfxfx|ybyb|ybyb#", "FFBFBB"),
+        ("last", "|fxfxybyb|fxfxybyb|fxfxybyb|# EVAL |fxfxybyb|fxfxybyb|fxfxybyb#", "FBFBFB"),
+        (
+            "last, recomputed",
+            "|fxfxfxfxybyb|fxfxfxfxybyb|fxfxfxfxybyb# EVAL |fxfxfxfxybyb|fxfxfxfxybyb|fxfxfxfxybyb#",
+            "FBFBFB",
+        ),
+    ],
+    ids=["inner", "first", "last", "last, recomputed"],
+)
+@pytest.mark.parametrize("forwards", [1, 3, 9])
+def test_an_evaluation_between_steps_spoils_none(named, stage, text, expected, forwards):
+    """Its forwards have no backwards, whatever their number, and are not what a backward runs again."""
+    assert stage
+    found = kinds(text.replace("EVAL", "|fxfx" * forwards + "#"), named=named)
+    assert found == expected + "F" * forwards + expected
+
+
+def test_split_backwards_beside_an_evaluation():
+    """Whether backwards are split is told by the steps that have any."""
+    step = "fxfx|iyiy|fxfx|iyiy|wwww|fxfx|iyiywwww|wwww#"
+    assert kinds(f"{step}{'|fxfx' * 12}#{step}") == "FIFIWFIWW" + "F" * 12 + "FIFIWFIWW"
+
+
+def test_an_evaluation_within_a_step_spoils_this_one_only():
+    """More forwards than backwards in one of two steps, at its beginning or its end."""
+    step = "|fxfxybyb|fxfxybyb|fxfxybyb"
+    assert kinds(f"{step}|fxfx|fxfx#{step}#") == "FBFBFBFFFBFBFB"
+    assert kinds(f"{step}#|fxfx|fxfx{step}#") == "FBFBFBFFFBFBFB"
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["words", "no words"])
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [("z|", ""), ("zz", ""), ("zc|", "n"), ("", "|n"), ("z|c|", "nn"), ("zz#", "|n")],
+)
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [("|fxfxybyb|fxfxybyb|fxfxybyb|", "FBFBFB"), ("fxfx|fxfx|ybyb|fxfx|ybyb|ybyb", "FFBFBB")],
+    ids=["last", "inner"],
+)
+def test_what_recurs_once_a_step_is_no_action(named, before, behind, step, expected):
+    """Fills and casts before the first forward, norms behind the last backward, with a message between or not."""
+    for rounds in (1, 2, 3):
+        found = kinds(f"{before}{step}{behind}#" * rounds, named=named)
+        assert found == expected * rounds
+
+
+def test_a_step_of_one_micro_batch_keeps_its_forward():
+    """Each action recurs once a step then, and is none the less one."""
+    assert kinds("fxfx|ybyb#" * 3) == "FB" * 3
+    assert kinds("|fxfxybyb|#" * 3) == "FB" * 3
+
+
 def test_without_an_optimizer_and_words_all_are_forwards():
     """An evaluation runs none but forwards."""
     assert kinds("|fxfx|fxfx|fxfx|fxfx", named=False, trains=False) == "FFFF"
@@ -175,6 +234,9 @@ def jobs(draw: st.DrawFn) -> Job:
         p2p_ns=draw(st.sampled_from((0, 200_000))),
         kernel_gap_ns=draw(st.sampled_from((0, 2_000))),
         metadata=draw(st.sampled_from(("before", "none"))),
+        zero_grad=draw(st.sampled_from(("none", "fill", "foreach", "cast"))),
+        eval_steps=draw(st.sampled_from(((), (0,), (1,)))),
+        eval_m=draw(st.integers(1, 2 * p)),
         seed=draw(st.integers(0, 2**16)),
     )
 
@@ -195,7 +257,7 @@ def shown(known, kinds):
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(jobs())
 def test_actions_of_emitted_jobs_come_back(job):
-    """Kinds, steps and, to an all-reduce, begin and end of every action are true, and all compute is explained.
+    """Kinds, steps and, to an all-reduce, begin and end of every action are true, and all but fills is explained.
 
     Nothing parts an input gradient from its own weight gradient right behind it; they may come back as one.
     """
@@ -220,7 +282,9 @@ def test_actions_of_emitted_jobs_come_back(job):
         for (_, _, begin, over), start, end in zip(mine, found.start.tolist(), found.end.tolist(), strict=True):
             assert abs(begin + ORIGIN_NS - start) <= 0.1 * (over - begin)
             assert abs(over + ORIGIN_NS - end) <= 0.1 * (over - begin)
-        assert np.all(timeline.work.action >= 0)
+        work = timeline.work.take(timeline.work.action < 0)
+        fills = job.opening_ns * sum(step.m > 0 for step in known.steps)
+        assert int(np.sum(work.end - work.start)) == pytest.approx(fills, rel=0.01)
 
 
 def _timelines(job):

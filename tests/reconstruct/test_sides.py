@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,6 +76,56 @@ def test_what_began_while_the_action_ran_is_no_send_of_its_output():
     """Of two messages between two actions the one that began early is a receive, whichever was posted first."""
     assert told(sided(". F < . B .")) == "rrss"
     assert told(sided(". F . . B .")) == "rsrs"
+
+
+def inner(*messages):
+    """A step of an inner stage with two micro-batches, and these messages between its last two actions."""
+    ordinary = [("either ?", 0, 10), ("either ?", 20, 21), ("either ?", 10, 20), ("either ?", 30, 31)]
+    gradients = [("either ?", 31, 50), *messages, ("either ?", 100, 101)]
+    return timeline(
+        1,
+        actions=[("?F0", 10, 20), ("?F1", 20, 30), ("?B0", 50, 70), ("?B1", 80, 100)],
+        messages=[*ordinary, *gradients],
+    )
+
+
+@pytest.mark.parametrize(
+    ("messages", "sides"),
+    [
+        ([("either ?", 70, 80), ("either ?", 70, 72)], "rs"),
+        ([("either ?", 70, 72), ("either ?", 70, 80)], "sr"),
+        ([("either ?", 70, 79), ("either ?", 71, 72)], "rs"),
+        ([("either ?", 70, 95), ("either ?", 71, 72)], "sr"),
+        ([("either ?", 70, 73), ("either ?", 71, 72)], "sr"),
+    ],
+    ids=["receive first", "send first", "receive, and soon the action", "too late for a receive", "nothing tells"],
+)
+def test_the_next_action_begins_behind_its_receive(messages, sides):
+    """Of two messages behind an action the one that ends as the idle rank goes on is the input, not the output."""
+    assert told(inner(*messages)) == f"rsrsr{sides}s"
+
+
+def streamed(streams):
+    """A rank that posts the send of its first backward only behind its next forward; directions by stream."""
+    rows = [
+        (0, 10, 1), (0, 20, 1), (20, 21, 4), (20, 50, 2), (30, 31, 4), (30, 31, 1),
+        (70, 80, 2), (70, 71, 3), (80, 81, 4), (80, 110, 2), (100, 101, 3), (130, 131, 3),
+    ]  # fmt: skip
+    after = (-1, -1, 0, 0, 1, 1, 2, 3, 3, 3, 4, 5)
+    built = timeline(
+        1,
+        actions=[("?F0", 10, 20), ("?F1", 20, 30), ("?B0", 50, 70), ("?F2", 70, 80), ("?B1", 80, 100),
+                 ("?B2", 110, 130)],
+        messages=[("either ?", start, end) for start, end, _ in rows],
+    )  # fmt: skip
+    lane = np.array([stream if streams else 0 for *_, stream in rows])
+    return "".join("sr?"[way] for way in with_sides(built.messages.replace(after=after), built.actions, lane).direction)
+
+
+def test_streams_tell_what_the_order_of_posting_does_not():
+    """The host posted a send one action later than usual; streams that go one way each show it."""
+    assert streamed(streams=True) == "rrsrsrrssrss"
+    assert streamed(streams=False) != streamed(streams=True)
 
 
 def test_a_kernel_may_hold_a_send_and_a_receive():

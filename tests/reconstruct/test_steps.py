@@ -115,6 +115,13 @@ def test_the_end_of_the_optimizer_cuts():
     assert marks_of(built) == [(0, 10, 30), (1, 30, 60), (2, 60, 80)]
 
 
+def test_a_long_pause_between_steps_makes_no_others_one():
+    """Where actions run between all calls of the optimizer, each ends a step, however long an evaluation takes once."""
+    ends = [note("Optimizer.step#Adam", at - 5, at) for at in (100, 200, 9000, 9100)]
+    assert steps.optimizer_ends(trace(*ends), np.array([10, 150, 8950, 9050])).tolist() == [100, 200, 9000, 9100]
+    assert steps.optimizer_ends(trace(*ends), np.array([10, 8950])).tolist() == [200, 9100]
+
+
 def test_two_optimizers_in_a_row_end_one_step():
     """Two optimizers of one model do not make a step of the moment between them."""
     built = trace(

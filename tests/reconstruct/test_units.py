@@ -203,6 +203,23 @@ def test_without_a_gpu_gloo_communicates():
     assert communication == [("gloo:send", 5, 5, 9)]
 
 
+@pytest.mark.parametrize("around", [[], [op("SendBackward", 0, 90)]], ids=["alone", "in an operator"])
+def test_a_message_of_gloo_was_posted_when_its_operator_began(around):
+    """The range of a call is opened only when gloo has the message; the outermost call around it counts."""
+    calls = [
+        op("c10d::send", 10, 20), op("record_param_comms", 12, 19), note("gloo:send", 18, 60),
+        op("c10d::recv_", 30, 40), note("gloo:recv", 39, 50),
+    ]  # fmt: skip
+    _, communication = split(trace(*around, calls))
+    assert communication == [("gloo:send", 18, 10, 60), ("gloo:recv", 39, 30, 50)]
+
+
+def test_a_message_of_gloo_outside_any_operator_of_its_thread():
+    """What another thread does, or ended before, posted nothing."""
+    calls = [op("c10d::send", 10, 20), op("c10d::recv_", 20, 60, thread="other"), note("gloo:send", 30, 60)]
+    assert split(trace(calls))[1] == [("gloo:send", 30, 30, 60)]
+
+
 def test_with_a_gpu_operators_are_no_units():
     """Where there are kernels, operators and gloo's annotations are no units."""
     work, communication = split(trace(op("aten::mm", 0, 5), note("gloo:send", 5, 9), run("gemm", 1, 10, 20)))
