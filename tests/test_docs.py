@@ -273,6 +273,7 @@ SECTIONS = {
     "CausePart": "## `bubble`",
     "PositionCauses": "## `bubble`",
     "PhaseCauses": "## `bubble`",
+    "SizeBubble": "## `bubble`",
     "Metric": "## `metrics[]`",
     "Throughput": "## `throughput`",
     "Pipeline": "## `pipelines[]`",

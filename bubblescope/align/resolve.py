@@ -14,6 +14,8 @@ from bubblescope.align.axis import laid_out
 from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import Links, fit
 from bubblescope.align.communicators import resolved
+from bubblescope.align.counted_on import counted_anew
+from bubblescope.align.evaluations import set_aside
 from bubblescope.align.exchanged import exchanged
 from bubblescope.align.from_one import from_zero
 from bubblescope.align.lines import lined
@@ -38,6 +40,7 @@ Timelines = Mapping[int, RankTimeline]
 def resolve(timelines: Timelines, options: Options) -> Job:
     """Join the ranks of a job."""
     timelines, moved = from_zero(agreed(lined(resolved(laid_out(dict(sorted(timelines.items())))))))
+    timelines = set_aside(counted_anew(timelines))
     plan = layout.plan(timelines, options)
     timelines = replicated(timelines, plan)
     told, untold = identified(timelines, plan, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean, stdev
 
@@ -18,7 +18,7 @@ from bubblescope.analysis.samples import samples
 from bubblescope.analysis.slow_links import slow_links
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
 from bubblescope.analysis.step_times import step_times
-from bubblescope.analysis.study import Study
+from bubblescope.analysis.study import Size, Study
 from bubblescope.analysis.throughput import conflicts, throughput
 from bubblescope.analysis.trust import judged
 from bubblescope.analysis.utilisation import utilisation
@@ -36,7 +36,7 @@ def assemble(found: Study, options: Options) -> report.Report:
     unseen = _unseen_stages(found)
     doubtful = doubts(found)
     stage_rows = stages.stages(job, found.steps)
-    per_step = _per_step(found)
+    per_step = _per_step(found.steps)
     measured = fmean(per_step) if per_step else None
     why = reasons(found, measured, found.variation, options.attribution)
     times = step_times(found)
@@ -195,14 +195,17 @@ def _steps(found: Study, origin: int, why: Reasons) -> tuple[report.Step, ...]:
                 points=why.steps.get(use.number),
                 left_out=use.left_out,
                 missing_ranks=use.lacking,
+                kind=use.content.kind if use.content else None,
+                microbatches=(use.content.microbatches or None) if use.content else None,
+                extra_forwards=use.content.extra if use.content else 0,
             )
         )
     return tuple(rows)
 
 
-def _per_step(found: Study) -> list[float]:
-    """The bubble of every used step that has a pipeline seen whole, the mean over these."""
-    whole = found.whole
+def _per_step(steps: Iterable[PipelineStep]) -> list[float]:
+    """The bubble of every step that has a pipeline seen whole, the mean over these."""
+    whole = [step for step in steps if step.seen]
     return [fmean(p.bubble for p in whole if p.step == n) for n in dict.fromkeys(p.step for p in whole)]
 
 
@@ -228,6 +231,19 @@ def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Opti
         causes=why.causes,
         by_position=why.positions,
         by_phase=why.phases,
+        by_microbatches=tuple(map(_of_size, found.sizes)),
+    )
+
+
+def _of_size(size: Size) -> report.SizeBubble:
+    per_step = _per_step(size.steps)
+    return report.SizeBubble(
+        microbatches=size.microbatches,
+        steps=tuple(size.numbers),
+        measured=fmean(per_step) if per_step else None,
+        formula=size.theory.formula,
+        formula_source=size.theory.source,  # type: ignore[arg-type]
+        replay=size.theory.replay if per_step else None,
     )
 
 

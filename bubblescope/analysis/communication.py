@@ -182,8 +182,9 @@ def _latest_starts(views: Mapping[int, RankView], parties: Parties) -> dict[int,
 
 
 def unpaired(views: Mapping[int, RankView]) -> int:
-    """Sends and receives whose other half should be there and is not."""
+    """Sends and receives of steps whose other half should be there and is not."""
     return sum(
-        int(np.sum((view.pairing.other == UNKNOWN) & (view.timeline.messages.direction != Messages.EITHER)))
+        int(np.sum((view.pairing.other == UNKNOWN) & (m.direction != Messages.EITHER) & (m.step >= 0)))
         for view in views.values()
+        for m in (view.timeline.messages,)
     )

@@ -13,6 +13,7 @@ from bubblescope.analysis.communication import unpaired
 from bubblescope.analysis.coverage import coverage, explained
 from bubblescope.analysis.implausible import implausible
 from bubblescope.analysis.missing import ASSUMPTION
+from bubblescope.analysis.odd_steps import odd_steps
 from bubblescope.analysis.overlaps import overlapping
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.steps import StepUse
@@ -77,6 +78,7 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding], stat
     noticed = [
         _missing(job, unseen),
         _incomplete(found.uses) if found.piped else None,
+        odd_steps(found.uses) if found.piped else None,
         _unlabelled(job) if found.piped else _ambiguous(job),
         _told_by_kernels(job) if found.piped else None,
         _unexplained(found.views, found.uses) if found.piped else None,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -17,7 +18,22 @@ from bubblescope.model.options import StepRange
 from bubblescope.model.spans import Spans, union_by_owner
 from bubblescope.model.timeline import Actions, RankTimeline
 
-__all__ = ["RankStep", "StepUse", "choose", "microbatches", "rank_steps", "rows_by"]
+__all__ = ["Content", "LeftOut", "RankStep", "StepUse", "choose", "first", "microbatches", "rank_steps", "rows_by"]
+
+LeftOut = Literal["incomplete", "not-asked", "evaluation", "other-size", "first"]
+"""Why means do not take a step; of several reasons the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a step holds: a training of so many micro-batches, an evaluation, both (mixed), or an inference.
+
+    Of a mixed step `microbatches` are those of the training, and `extra` are the forwards more than backwards.
+    """
+
+    kind: Literal["training", "mixed", "evaluation", "inference"]
+    microbatches: int
+    extra: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +41,8 @@ class RankStep:
     """What one rank did in one step.
 
     `rows` are rows of the rank's `Actions`; `useful` is the union of their work and of the
-    stage's own collectives; `start` and `end` are those of the step on this rank.
+    stage's own collectives; `start` and `end` are those of the step on this rank. `extra` are forwards of an
+    evaluation beside them.
     """
 
     rank: int
@@ -37,6 +54,7 @@ class RankStep:
     compute: Spans
     in_stage: Spans
     parts: tuple[Ints, Times, Times]  # (row of `actions`, start, end): useful time by action
+    extra: int = 0
 
     @property
     def useful(self) -> Spans:
@@ -103,6 +121,7 @@ def rank_steps(timeline: RankTimeline) -> dict[int, RankStep]:
             compute=Spans.of(work.start, work.end),
             in_stage=Spans.of(comm.start, comm.end),
             parts=union_by_owner(place, start, end),
+            extra=int(timeline.steps.extra[k]),
         )
     return result
 
@@ -138,47 +157,95 @@ def _forwarded(step: RankStep) -> Ints:
 class StepUse:
     """A step of the job, whether every rank has all of its actions, and whether means take it.
 
-    `left_out` is why they do not: it is incomplete, the user chose others, or it is the first. `lacking` are the ranks
-    that do not have all of it.
+    `left_out` is why they do not; `lacking` are the ranks that do not have all of it. `content` is what it holds, None
+    where ranks do not tell it alike.
     """
 
     number: int
     complete: bool
     used: bool
-    left_out: Literal["incomplete", "first", "not-asked"] | None = None
+    left_out: LeftOut | None = None
     lacking: tuple[int, ...] = ()
+    content: Content | None = None
 
 
-def choose(steps: Mapping[int, Mapping[int, RankStep]], wanted: StepRange, m: int | None) -> list[StepUse]:
+def choose(
+    steps: Mapping[int, Mapping[int, RankStep]],
+    wanted: StepRange,
+    m: int | None,
+    held: Mapping[int, Content] = MappingProxyType({}),
+) -> list[StepUse]:
     """Judge every step by its counts of actions; without micro-batches (m None) by being there on all ranks.
 
-    Means take the complete steps; the first is left out where at least two others remain, unless
-    the user chose the steps. Raises UsageError where the user chose none that is there.
+    Means take the complete steps of m micro-batches, those with an evaluation only where there are no others. The first
+    of all is left out where at least two others of any size remain, unless the user chose the steps. Raises UsageError
+    where the user chose none that is there.
+
+    Args:
+        steps: of each rank, by number.
+        wanted: the steps that the user chose.
+        m: micro-batches of the steps that means take.
+        held: what steps hold, where it is known.
     """
-    trained = any(_has_backwards(step) for mine in steps.values() for step in mine.values())
-    usual = {rank: None if m is None else _usual_count(mine.values(), m, trained) for rank, mine in steps.items()}
     numbers = sorted({number for mine in steps.values() for number in mine})
     if numbers and not any(n in wanted for n in numbers):
         raise UsageError(f"--steps selects none of the steps in the traces, which are {numbers[0]} to {numbers[-1]}")
-    lacking = {
-        n: tuple(r for r, mine in steps.items() if n not in mine or usual[r] not in {None, len(mine[n].rows)})
+    lacking = _lacking(steps, numbers, m, held)
+    asked = [n for n in numbers if not lacking[n] and n in wanted]
+    trained = [n for n in asked if n not in held or held[n].kind != "evaluation"]
+    sized = [n for n in trained if n not in held or m in {None, held[n].microbatches}]
+    plain = [n for n in sized if n not in held or not held[n].extra] or sized
+    warm = first(asked, wanted, held)
+    used = [n for n in plain if n != warm] or plain
+    passed: tuple[tuple[LeftOut, Collection[int]], ...] = (
+        ("incomplete", [n for n in numbers if not lacking[n]]),
+        ("not-asked", asked),
+        ("evaluation", [n for n in trained if n in plain or n not in sized]),
+        ("other-size", sized),
+        ("first", used),
+    )
+    return [
+        StepUse(
+            number=n,
+            complete=not lacking[n],
+            used=n in used,
+            left_out=next((why for why, left in passed if n not in left), None),
+            lacking=lacking[n],
+            content=held.get(n),
+        )
+        for n in numbers
+    ]
+
+
+def first(numbers: Iterable[int], wanted: StepRange, held: Mapping[int, Content]) -> int | None:
+    """The step that is left out as it may hold warm-up: the first that trains, where two others remain beside it."""
+    trained = [n for n in sorted(numbers) if n not in held or held[n].kind != "evaluation"]
+    plain = [n for n in trained if n not in held or not held[n].extra] or trained
+    return plain[0] if wanted == StepRange() and len(plain) > 2 and plain[0] == trained[0] else None
+
+
+def _lacking(
+    steps: Mapping[int, Mapping[int, RankStep]], numbers: Iterable[int], m: int | None, held: Mapping[int, Content]
+) -> dict[int, tuple[int, ...]]:
+    """The ranks that lack actions of each step, by the usual count of a rank's steps of that size."""
+    trained = any(_has_backwards(step) for mine in steps.values() for step in mine.values())
+    size = {n: held[n].microbatches if n in held and m is not None else m for n in numbers}
+    alone = {n for n, content in held.items() if content.kind == "evaluation"}
+    usual = {
+        (rank, each): None
+        if each is None
+        else _usual_count((step for n, step in mine.items() if n not in alone), each, trained)
+        for rank, mine in steps.items()
+        for each in {*size.values()}
+    }
+    return {
+        n: tuple(
+            rank
+            for rank, mine in steps.items()
+            if n not in mine or (n not in alone and usual[rank, size[n]] not in {None, len(mine[n].rows)})
+        )
         for n in numbers
     }
-    asked = [n for n in numbers if not lacking[n] and n in wanted]
-    taken = set(asked)
-    used = taken - {asked[0]} if wanted == StepRange() and len(asked) > 2 else taken
-    return [StepUse(n, not lacking[n], n in used, _why(n, lacking[n], taken, used), lacking[n]) for n in numbers]
-
-
-def _why(
-    number: int, lacking: Sequence[int], asked: Collection[int], used: Collection[int]
-) -> Literal["incomplete", "first", "not-asked"] | None:
-    """Why means do not take a step, None where they do."""
-    if lacking:
-        return "incomplete"
-    if number not in asked:
-        return "not-asked"
-    return None if number in used else "first"
 
 
 def _usual_count(steps: Iterable[RankStep], m: int, trained: bool) -> int:

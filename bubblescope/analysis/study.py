@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,9 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from bubblescope.align.pairs import UNKNOWN
+from bubblescope.analysis.contents import contents
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.ranks import RankView, views
-from bubblescope.analysis.steps import StepUse, choose, microbatches
+from bubblescope.analysis.steps import Content, RankStep, StepUse, choose, first, microbatches
 from bubblescope.analysis.theory import Schedule, Theory, find_schedule, theory
 from bubblescope.analysis.variation import Variation, split
 from bubblescope.model.columns import Times
@@ -20,7 +22,17 @@ from bubblescope.model.options import Options
 from bubblescope.model.timeline import Messages
 from bubblescope.model.trace import Finding
 
-__all__ = ["Study", "study"]
+__all__ = ["Size", "Study", "study"]
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """Steps of one number of micro-batches: their numbers, their pipelines, and what their schedule owes."""
+
+    microbatches: int
+    numbers: Sequence[int]
+    steps: Sequence[PipelineStep]
+    theory: Theory
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +40,7 @@ class Study:
     """A job, taken apart.
 
     `steps` are the pipelines of the used steps; `schedule` is None where there is no pipeline or
-    no action; `microbatches` is m, None where nothing tells it.
+    no action; `microbatches` is m, None where nothing tells it. `sizes` are empty where all steps have as many.
     """
 
     job: Job
@@ -39,6 +51,7 @@ class Study:
     schedule: Schedule | None
     theory: Theory
     findings: tuple[Finding, ...]
+    sizes: tuple[Size, ...] = ()
 
     @cached_property
     def used(self) -> list[int]:
@@ -69,20 +82,52 @@ def study(job: Job, options: Options) -> Study:
     # A rank of which no action could be told is as good as not recorded: it must not make every step incomplete.
     told = {rank: steps for rank, steps in piped.items() if len(seen[rank].timeline.actions)}
     named = all(seen[rank].timeline.reconstruction == "labels" for rank in told)
-    counted = microbatches((step for steps in told.values() for step in steps.values()), named=named)
+    held = contents(told)
+    counted = _usual_size(told, held, options, named=named, chunks=job.untold_chunks or 1)
     m = None if job.untold_chunks or not piped else options.microbatches or counted
-    uses = choose(told or members, options.steps, counted)
+    uses = choose(told or members, options.steps, counted, held)
     numbers = [use.number for use in uses if use.used]
     steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
     # A schedule shows in steps that lack an action too, where there are no others.
     ordered = steps or [step for use in uses for step in pipeline_steps(job, seen, use.number)]
     half = len(told) < len(piped) and any(seen[rank].timeline.reconstruction == "kernels" for rank in told)
     # Where kernels tell the actions of some ranks and not of others, those others may be what tells schedules apart.
-    able = ordered and m and not half and job.plan.sized
-    schedule = find_schedule(job, ordered, m, _transfer(seen), options.schedule) if able and m else None
+    able = not half and job.plan.sized
+    schedule = find_schedule(job, ordered, m, _transfer(seen), options.schedule) if ordered and m and able else None
     owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
+
+    def sized(size: int) -> Size:
+        """The steps of a size by themselves."""
+        if size == m:
+            return Size(size, numbers, steps, owed)
+        mine = [use.number for use in choose(told, options.steps, size, held) if use.used]
+        lines = [step for number in mine for step in pipeline_steps(job, seen, number)]
+        its = find_schedule(job, lines, size, _transfer(seen), options.schedule) if lines and able else None
+        return Size(size, mine, lines, Theory(None, None, None) if its is None else theory(job, lines, its))
+
+    several = Counter(content.microbatches for content in held.values() if content.kind != "evaluation" and m)
+    sizes = [sized(size) for size, count in sorted(several.items()) if count > 1] if len(several) > 1 else []
     conflicts = (*_conflicts(options, counted, job.untold_chunks or 1), *_misfit(options, schedule))
-    return Study(job, seen, uses, steps, m, schedule, owed, conflicts)
+    return Study(job, seen, uses, steps, m, schedule, owed, conflicts, tuple(sizes))
+
+
+def _usual_size(
+    told: Mapping[int, Mapping[int, RankStep]],
+    held: Mapping[int, Content],
+    options: Options,
+    *,
+    named: bool,
+    chunks: int,
+) -> int | None:
+    """The micro-batches of most steps that may count; where steps differ, as many as the user says there are."""
+    stated = (options.microbatches or 0) * chunks
+    if any(content.microbatches == stated for content in held.values() if content.kind != "evaluation"):
+        return stated
+    evaluations = {number for number, content in held.items() if content.kind == "evaluation"}
+    numbers = {number for steps in told.values() for number in steps} - evaluations
+    asked = {number for number in numbers if number in options.steps} or numbers
+    asked -= {first(asked, options.steps, held)}
+    return microbatches((step for mine in told.values() for n, step in mine.items() if n in asked), named=named)
 
 
 def _transfer(seen: Mapping[int, RankView]) -> float:

@@ -46,6 +46,7 @@ __all__ = [
     "RankCoverage",
     "Report",
     "Schedule",
+    "SizeBubble",
     "SlowMicrobatch",
     "Stage",
     "StageLoad",
@@ -157,7 +158,9 @@ class Schedule:
 class Step:
     """One optimizer step; times count from the first moment of the job. `points` are its bubble's, by cause.
 
-    `left_out` is why means do not take it, and `missing_ranks` are those that lack it or some of its actions.
+    `left_out` is why means do not take it, and `missing_ranks` are those that lack it or some of its actions. `kind` is
+    what it holds, None where ranks do not tell it alike: a training of so many `microbatches`, an evaluation of them,
+    a training with `extra_forwards` more than backwards (mixed), or an inference.
     """
 
     step: int
@@ -168,8 +171,11 @@ class Step:
     window_ns: int | None
     bubble: float | None
     points: dict[str, float] | None = None
-    left_out: Literal["incomplete", "first", "not-asked"] | None = None
+    left_out: Literal["incomplete", "first", "not-asked", "evaluation", "other-size"] | None = None
     missing_ranks: tuple[int, ...] = ()
+    kind: Literal["training", "mixed", "evaluation", "inference"] | None = None
+    microbatches: int | None = None
+    extra_forwards: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +227,23 @@ class PhaseCauses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SizeBubble:
+    """The bubble of the steps of one size, and what their schedule owes, as in `Bubble`."""
+
+    microbatches: int
+    steps: tuple[int, ...]
+    measured: float | None
+    formula: float | None
+    formula_source: Literal["closed-form", "simulated"] | None
+    replay: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bubble:
-    """Measured against theory; every share is of the pipeline window unless it says otherwise."""
+    """Measured against theory; every share is of the pipeline window unless it says otherwise.
+
+    `by_microbatches` has each size of steps of which there are two, where steps differ; all else is of the commonest.
+    """
 
     measured: float | None
     lower: float | None
@@ -240,6 +261,7 @@ class Bubble:
     causes: tuple[Cause, ...]
     by_position: tuple[PositionCauses, ...] = ()
     by_phase: tuple[PhaseCauses, ...] = ()
+    by_microbatches: tuple[SizeBubble, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,9 +48,13 @@ class Timed(Columns):
 
 @dataclass(frozen=True, eq=False)
 class Steps(Timed):
-    """Steps of the rank in time order; each ends where the next begins or its own work ends."""
+    """Steps of the rank in time order; each ends where the next begins or its own work ends.
+
+    `extra` are the forwards of an evaluation that was inside, which are no actions.
+    """
 
     number: Times = column(np.int64)
+    extra: Ints = column(np.int32, absent=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,17 +133,21 @@ def torn(ranges: Ranges, step: Ints) -> bool:
     """Whether the steps cut through the pipeline, in at least half of them.
 
     Then a step holds an action twice, or a backward before its own forward, or one whose forward
-    lies in another step.
+    lies in another step, by its link or by its name.
     """
     held: dict[int, set[_Key]] = {}
     forward_in: dict[int, int] = {}
+    named_in: dict[_Key, int] = {}
     bad: set[int] = set()
     for s, key, link in zip(step.tolist(), _keys(ranges), ranges.link.tolist(), strict=True):
         mine = held.setdefault(s, set())
         late = key[0] == Kind.F and any((kind, *key[1:]) in mine for kind in (Kind.B, Kind.I, Kind.W))
-        if key[0] == Kind.F and link != NONE:
-            forward_in[link] = s
-        if (key[2] != NONE and (key in mine or late)) or forward_in.get(link, s) != s:
+        if key[0] == Kind.F:
+            named_in[key] = s
+            if link != NONE:
+                forward_in[link] = s
+        elsewhere = key[0] != Kind.F and key[2] != NONE and named_in.get((int(Kind.F), *key[1:]), s) != s
+        if elsewhere or (key[2] != NONE and (key in mine or late)) or forward_in.get(link, s) != s:
             bad.add(s)
         mine.add(key)
     return len(bad - {NONE}) * 2 >= len(held.keys() - {NONE}) > 0 and bool(bad - {NONE})

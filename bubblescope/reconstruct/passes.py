@@ -20,6 +20,7 @@ from bubblescope.reconstruct.announced import announcements
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.layers import layer_work
 from bubblescope.reconstruct.lost import lost, unfinished
+from bubblescope.reconstruct.narrow import narrow, said_of
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import with_purposes
 from bubblescope.reconstruct.ranges import owners
@@ -67,7 +68,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     marks = _marks(trace, Units.concat(units), ranges, how, work.host[optimizer])
     marks = marks if trace is recorded else steps.numbered(recorded, marks)
     step = steps.rows_at(marks, ranges.start)
-    alone = _one_step(recorded, marks, how)
+    alone = (*_one_step(recorded, marks, how), *said_of(recorded, marks, ranges))
     numbered = actions.number(ranges, step)
     ran = actions.finished(ranges, step, unfinished(trace, several=len(marks) > 1))
     own = shared.take(shared.serving(IN_STAGE))
@@ -258,22 +259,19 @@ def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, U
 
 def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
     """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
-    named_again = actions.recurrences(ranges)
-    if (
-        not len(named_again)
-        and how in {"kernels", "autograd"}
-        and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name])
-    ):
-        named_again = actions.starts_after(ranges, optimizer)
-    named_again = actions.behind(optimizer, named_again, ranges.start)
+    again = begun = actions.recurrences(ranges)
+    if not len(again) and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
+        begun = actions.starts_after(ranges, optimizer)
+    begun = actions.behind(optimizer, begun, ranges.start)
     if how == "kernels":
-        ends = named_again if len(named_again) else steps.optimizer_ends(trace, ranges.start)
-        named_again = actions.evaluations_apart(ranges, ends)
+        ends = begun if len(begun) else steps.optimizer_ends(trace, ranges.start)
+        begun = actions.evaluations_apart(ranges, ends)
 
     def tear(marks: steps.Marks) -> bool:
-        return actions.torn(ranges, steps.rows_at(marks, ranges.start))
+        step = steps.rows_at(marks, ranges.start)
+        return actions.torn(ranges, step) or narrow(ranges, step, again, steps.rows_at(marks, optimizer))
 
-    return steps.find(trace, units, named_again, ranges.start, tear)
+    return steps.find(trace, units, begun, ranges.start, tear)
 
 
 def _one_step(trace: RankTrace, marks: steps.Marks, how: How) -> tuple[Finding, ...]:

@@ -20,7 +20,9 @@ __all__ = [
     "find",
     "holding",
     "marked",
+    "marked_steps",
     "numbered",
+    "occupied",
     "optimizer_ends",
     "repeated",
     "rows_at",
@@ -66,7 +68,7 @@ def find(
         begun: host moments at which actions begin; a label stands before the first launch in it.
         tear: whether marks cut through the pipeline, so that something else must tell the steps.
     """
-    marked = next((found for mark in _STEPS if len(found := _marked_steps(trace, mark))), Marks.empty())
+    marked = marked_steps(trace)
     if len(marked) and not tear(marked):
         return marked
     known = _asked(units)
@@ -76,7 +78,7 @@ def find(
     end = int(known.max()) + 1 if trace.on_gpu else int(units.end.max())
     pieces = _split_at(cuts, min([int(known.min()), *begun[:1].tolist()]), end)
     active = np.isin(np.arange(len(pieces)), rows_at(pieces, begun))  # before and after them lie the recording's ends
-    return _numbered_by(marked, pieces.take(active) if active.any() else pieces)
+    return _numbered_by(marked, pieces.take(active) if active.any() else pieces, begun)
 
 
 def _marks_of(trace: RankTrace, mark: str) -> Marks:
@@ -86,6 +88,11 @@ def _marks_of(trace: RankTrace, mark: str) -> Marks:
     numbers = [int(re.match(mark, trace.names[name])[1]) for name in rows.name]  # type: ignore[index]
     marks = Marks(np.array(numbers, np.int64), rows.start, rows.end)
     return marks.take(~_inside(marks))
+
+
+def marked_steps(trace: RankTrace) -> Marks:
+    """The steps as the profiler or the framework marked them; empty where neither did."""
+    return next((found for mark in _STEPS if len(found := _marked_steps(trace, mark))), Marks.empty())
 
 
 def _marked_steps(trace: RankTrace, mark: str) -> Marks:
@@ -147,16 +154,22 @@ def _split_at(cuts: Times, start: int, end: int) -> Marks:
 
 def numbered(trace: RankTrace, pieces: Marks) -> Marks:
     """Steps that something else than the marks of a trace told, with the numbers of these."""
-    marks = next((found for mark in _STEPS if len(found := _marked_steps(trace, mark))), Marks.empty())
+    marks = marked_steps(trace)
     if len(marks) == len(pieces):
         return pieces.replace(number=marks.number)  # however far the host ran ahead
-    return _numbered_by(marks, pieces) if len(pieces) else pieces
+    return _numbered_by(marks, pieces, pieces.start) if len(pieces) else pieces
 
 
-def _numbered_by(marked: Marks, pieces: Marks) -> Marks:
-    """Pieces counted on from the mark that most of the first one lies in; left as they are without marks."""
+def _numbered_by(marked: Marks, pieces: Marks, begun: Times) -> Marks:
+    """Pieces counted on from the mark that most of the first one lies in; left as they are without marks.
+
+    Where several marks share a piece, that one may differ between ranks, and the first of all counts. `begun` are the
+    host moments at which actions begin.
+    """
     if not len(marked):
         return pieces
+    if 3 * len(pieces) <= 2 * occupied(marked, begun):
+        return pieces.replace(number=np.arange(len(pieces)) + marked.number[0])
     shared = np.minimum(marked.end, pieces.end[0]) - np.maximum(marked.start, pieces.start[0])
     return pieces.replace(number=np.arange(len(pieces)) + marked.number[shared.argmax()])
 
@@ -179,6 +192,11 @@ def rows_at(marks: Marks, moment: Times) -> Ints:
         return np.full(len(moment), NONE)
     row = np.searchsorted(marks.start, moment, "right") - 1
     return np.where((row >= 0) & (moment <= marks.end[row]), row, NONE)
+
+
+def occupied(marks: Marks, moments: Times) -> int:
+    """How many steps hold some of these host moments."""
+    return len(holding(marks, moments))
 
 
 def holding(marks: Marks, moments: Times) -> tuple[int, ...]:

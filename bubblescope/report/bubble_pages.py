@@ -109,6 +109,35 @@ BUBBLE = (
         section="which-steps-count",
     ),
     Entry(
+        name="by_microbatches",
+        summary="the bubble and the theory of each size of steps, where steps differ in their micro-batches",
+        text=(
+            "A batch that grows in the run has steps of several sizes, and more micro-batches a step leave a smaller "
+            "bubble. Each size of which there are two steps is measured by itself; all other numbers are of the "
+            "commonest size, of the larger where two are as common."
+        ),
+        keys=(
+            "bubble.by_microbatches[].microbatches",
+            "bubble.by_microbatches[].steps[]",
+            "bubble.by_microbatches[].measured",
+            "bubble.by_microbatches[].formula",
+            "bubble.by_microbatches[].formula_source",
+            "bubble.by_microbatches[].replay",
+        ),
+        also=("batch ramp",),
+        formula="each size of which there are two steps has its own bubble and theory",
+        unit=_SHARE,
+        example=Example(
+            setting="1f1b with 2 stages: 3 steps of 4 micro-batches, then 5 of 8",
+            rows=(("of 4", "1 / (4 + 1)", "20.0%"), ("of 8, which is measured", "1 / (8 + 1)", "11.1%")),
+        ),
+        reading="Compare runs by steps of one size: --microbatches chooses it.",
+        pitfalls="Empty where all steps have as many micro-batches. The first step of all is left out, as ever.",
+        where="Sizes of steps",
+        see=("bubble", "formula", "microbatches", "odd-steps"),
+        section="which-steps-count",
+    ),
+    Entry(
         name="formula",
         summary="what the schedule owes: its bubble with equal stages and free transfers",
         text=(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bubblescope.model.report import Bubble, Link, Proposal, Report
 from bubblescope.report import coverage, doubts, speed, uneven
 from bubblescope.report import wording as words
@@ -122,12 +124,24 @@ def _steps(report: Report) -> str:
     if not used:
         return f"none used of {listed} found"
     text = ", ".join(filter(None, (f"{len(used)} of {listed} used: {words.rank_list(used)}", _lengths(report))))
-    incomplete = [step.step for step in report.steps if not step.complete]
-    if incomplete:
-        text += f" ({words.rank_list(incomplete)} {'is' if len(incomplete) == 1 else 'are'} incomplete)"
+    odd = [f"{words.rank_list(numbers)} {what[len(numbers) > 1]}" for what, numbers in _odd(report) if numbers]
+    text += f" ({'; '.join(odd)})" if odd else ""
     if report.bubble.spread is not None:
         text += f"; spread {words.points(report.bubble.spread)}"
     return text
+
+
+def _odd(report: Report) -> Iterator[tuple[tuple[str, str], list[int]]]:
+    """What is to be said of steps that means do not take, of one and of several, and which these are."""
+    steps = report.steps
+    yield ("is incomplete", "are incomplete"), [step.step for step in steps if not step.complete]
+    left = [step for step in steps if step.left_out == "evaluation"]
+    yield ("is an evaluation", "are evaluations"), [step.step for step in left if step.kind == "evaluation"]
+    yield ("holds an evaluation", "hold an evaluation"), [step.step for step in left if step.kind == "mixed"]
+    other = [step for step in steps if step.left_out == "other-size"]
+    for size in sorted({step.microbatches for step in other if step.microbatches is not None}):
+        mine = [step.step for step in other if step.microbatches == size]
+        yield (f"has {words.counted(size, 'micro-batch')}", f"have {words.counted(size, 'micro-batch')}"), mine
 
 
 def _lengths(report: Report) -> str:

@@ -111,6 +111,19 @@ OF_FILES = (
         ),
     ),
     Code(
+        name="narrow-marks",
+        severity="info",
+        summary="marks of steps stand closer than steps",
+        meaning=(
+            "far more steps are marked than there are: step() of the profiler was called for each micro-batch, or for "
+            "each part of a step"
+        ),
+        effect="None: names of actions that come again, or the optimizer, tell where steps begin; they count on from "
+        "the first mark.",
+        remedy="Call step() of the profiler once a step, behind the optimizer.",
+        see=("steps-assumed", "used"),
+    ),
+    Code(
         name="repeated-steps",
         severity="warning",
         summary="steps that a file marks more than once",

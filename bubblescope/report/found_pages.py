@@ -46,8 +46,8 @@ FOUND = (
     Entry(
         name="microbatches",
         summary="m, the micro-batches of a step and a pipeline",
-        text="How many forwards a stage runs in a step.",
-        keys=("schedule.microbatches",),
+        text="How many forwards a stage runs in a step, without those of evaluations; where steps differ, in most.",
+        keys=("schedule.microbatches", "steps[].microbatches"),
         also=("m", "micro-batches"),
         formula="m is the number of forwards that a stage most often runs in a step",
         unit="micro-batches; null if nothing tells it",
@@ -64,7 +64,10 @@ FOUND = (
     Entry(
         name="used",
         summary="which steps the means take",
-        text="The complete ones, without the first where at least two others remain: it often holds warm-up.",
+        text=(
+            "The complete ones of the commonest size without an evaluation, less the first of all where at least two "
+            "others remain: it often holds warm-up."
+        ),
         keys=("steps[].used", "steps[].complete"),
         also=("complete",),
         formula="A step is complete if every rank has all of its actions in it",
@@ -74,6 +77,26 @@ FOUND = (
         pitfalls="A profiler that stops in a step leaves it incomplete, although its range may be there.",
         where="Steps",
         see=("spread", "incomplete-steps", "steps-assumed"),
+        section="which-steps-count",
+    ),
+    Entry(
+        name="kind",
+        summary="what a step holds: a training, an evaluation, or both",
+        text=(
+            "training: each forward has a backward. evaluation: forwards only, in a job that trains. mixed: a training "
+            "with an evaluation before or behind it, extra_forwards long. inference: nothing in the job has a backward."
+        ),
+        keys=("steps[].kind", "steps[].extra_forwards"),
+        formula="on every rank, as many forwards more than backwards",
+        unit="a word, null where ranks do not tell it alike; micro-batches",
+        example=Example(
+            setting="a step of 4 micro-batches with an evaluation of 3 behind its optimizer",
+            rows=(("extra_forwards", "7 - 4", "3"),),
+        ),
+        reading="Means take trainings; of a mixed step, where there are no others, the training alone.",
+        pitfalls="An evaluation that stands inside a step lengthens it: step time and throughput of that step hold it.",
+        where="Steps, where one differs; odd-steps",
+        see=("used", "microbatches", "odd-steps"),
         section="which-steps-count",
     ),
     Entry(

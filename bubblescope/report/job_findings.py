@@ -127,6 +127,25 @@ OF_JOBS = (
         ),
     ),
     Code(
+        name="odd-steps",
+        severity="info",
+        summary="steps of other kinds: evaluations, or other numbers of micro-batches",
+        meaning=(
+            "steps hold forwards only, or as many forwards more than backwards on every rank, as of an evaluation; or "
+            "steps differ in their number of micro-batches. The message says which, and which are counted"
+        ),
+        effect=(
+            "None: the numbers are those of the trainings of the commonest size; by_microbatches has the bubble of "
+            "each size."
+        ),
+        remedy="Nothing. To measure others choose them with --steps, or their size with --microbatches.",
+        see=(
+            "used",
+            "by_microbatches",
+            "incomplete-steps",
+        ),
+    ),
+    Code(
         name="unlabelled",
         severity="warning",
         summary="no forward or backward could be told on a rank",

@@ -22,8 +22,32 @@ _MOST_GAPS = 3
 
 def tables(report: Report) -> tuple[Table, ...]:
     """The tables that have something to say."""
-    made = (causes(report), _stages(report), where(report), _ranks(report), _communication(report), _worst(report))
+    first = (causes(report), _sizes(report), _stages(report), where(report))
+    made = (*first, _ranks(report), _communication(report), _worst(report))
     return tuple(table for table in made if table is not None)
+
+
+def _sizes(report: Report) -> Table | None:
+    """The bubble of each size of steps, where there are several."""
+    sizes = report.bubble.by_microbatches
+    if len(sizes) < 2:
+        return None
+    rows = [
+        (
+            str(size.microbatches),
+            words.rank_list(size.steps, most=3),
+            *map(words.percent, (size.measured, size.formula)),
+        )
+        for size in sizes
+    ]
+    return Table(
+        title="Sizes of steps",
+        denominator="% of the pipeline window of steps of so many micro-batches",
+        align="rlrr",
+        headers=("micro-batches", "steps", "bubble", "formula"),
+        rows=tuple(rows),
+        strong=frozenset(i for i, size in enumerate(sizes) if size.microbatches == report.schedule.microbatches),
+    )
 
 
 def _stages(report: Report) -> Table | None:

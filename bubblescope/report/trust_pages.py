@@ -95,8 +95,9 @@ TRUST = (
         name="left_out",
         summary="why a step or a rank has no part in the numbers",
         text=(
-            "A step: incomplete (missing_ranks lack actions of it), the first, or not asked for. A rank: it is "
-            "in no pipeline, or none of its actions could be told."
+            "A step: incomplete (missing_ranks lack actions of it), not asked for, an evaluation or with one "
+            "inside, of another size than most, or the first. A rank: it is in no pipeline, or none of its actions "
+            "could be told."
         ),
         keys=("steps[].left_out", "quality.coverage.ranks[].left_out"),
         formula="it is the first where at least two others remain",
