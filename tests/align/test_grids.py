@@ -135,3 +135,13 @@ def test_partners_hold_one_position():
     assert found is not None
     assert lines(found.lanes) == [[0, 1], [2, 3]]
     assert not found.level
+
+
+@pytest.mark.parametrize("stride", [0, 1], ids=["apart", "beside"])
+def test_messages_that_end_together_tell_neighbours(stride):
+    """Where all ranks are ends and do the same, as of pipelines that run both ways, the ends of messages tell."""
+    lanes = list(grids(4, 2))[stride]
+    found = by_counting(nobody_named("dualpipe", Shape(2, 4), lanes, jitter=30_000), 4)
+    assert found is not None
+    assert lines(tuple(tuple(sorted(lane)) for lane in found.lanes)) == lines(lanes)
+    assert not found.level
