@@ -8,16 +8,18 @@ order of actions no other run has.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from bubblescope.align.grids import Counted, by_counting, grids
 from bubblescope.align.guess import guess
-from bubblescope.align.unnamed import by_counting, chunks, grids, in_order, line, neighbours, shortage
+from bubblescope.align.unnamed import END, in_order, line, neighbours, shortage
 from bubblescope.model.job import Pipeline
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["ASSUMED", "COUNTED", "by_evidence", "deep_enough", "join", "labelled_depth"]
+__all__ = ["ASSUMED", "COUNTED", "Evidence", "by_evidence", "deep_enough", "join", "labelled_depth"]
 
 ASSUMED = "rank order, assumed"
 COUNTED = "message counts"
@@ -28,13 +30,24 @@ Stages = Mapping[int, tuple[int, ...]]
 """The stages that labels name on each rank."""
 
 
-def by_evidence(timelines: Timelines, world: int) -> tuple[tuple[Pipeline, ...], str]:
-    """Pipelines of one rank a position, and what tells them; none where nothing does."""
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Pipelines of one rank a position, and what tells them; `level` are others that fit as well."""
+
+    lanes: Lanes
+    source: str
+    level: Lanes = ()
+
+
+def by_evidence(timelines: Timelines, world: int) -> Evidence:
+    """The pipelines that the strongest evidence tells; none where nothing does."""
     for source, evidence in _EVIDENCE:
-        lanes = evidence(timelines, world)
-        if lanes is not None:
-            return tuple(lanes), source
-    return (), "no pipeline messages"
+        found = evidence(timelines, world)
+        if isinstance(found, Counted):
+            return Evidence(found.lanes, source, found.level)
+        if found is not None:
+            return Evidence(found, source)
+    return Evidence((), "no pipeline messages")
 
 
 def deep_enough(timelines: Timelines, world: int) -> int:
@@ -101,17 +114,17 @@ def _by_peers(timelines: Timelines, world: int) -> Lanes | None:
     return None if _held(timelines) else _chains(timelines, _talking(timelines), world) or None
 
 
-def _by_counts(timelines: Timelines, world: int) -> Lanes | None:
+def _by_counts(timelines: Timelines, world: int) -> Counted | None:
     """By how many messages a rank sends and receives, where no label names a stage.
 
-    Without directions the actions must be those of a pipeline, too: one with several chunks a rank, as otherwise
+    Without directions the actions must be those of a pipeline, too: one with several stages a rank, as otherwise
     the rank's place would have told the directions (`bubblescope.reconstruct.sides`).
     """
-    lanes = None if _held(timelines) else by_counting(timelines, world)
-    if lanes is None or _talking(timelines):
-        return lanes
-    places = {at: timelines[rank] for at, (rank,) in enumerate(lanes[0])}
-    return lanes if (chunks(timelines) or 1) > 1 and guess(places, len(lanes[0])) is not None else None
+    counted = None if _held(timelines) else by_counting(timelines, world)
+    if counted is None or _talking(timelines):
+        return counted
+    places = {at: timelines[rank] for at, (rank,) in enumerate(counted.lanes[0])}
+    return counted if guess(places, len(places)) is not None else None
 
 
 def _in_a_row(timelines: Timelines, world: int) -> Lanes | None:
@@ -119,7 +132,7 @@ def _in_a_row(timelines: Timelines, world: int) -> Lanes | None:
     return [line(range(world))] if _talking(timelines) or (_held(timelines) and world > 1) else None
 
 
-_EVIDENCE: tuple[tuple[str, Callable[[Timelines, int], Lanes | None]], ...] = (
+_EVIDENCE: tuple[tuple[str, Callable[[Timelines, int], Lanes | Counted | None]], ...] = (
     ("labels", _by_labels),
     (ASSUMED, _of_no_stage),
     ("message peers", _by_peers),
@@ -181,7 +194,7 @@ def _inner(timeline: RankTimeline) -> bool:
 
     Where nothing joins labels to kernels it is open how many forwards ran, and what is a message.
     """
-    return not timeline.named_stages and len(timeline.messages) > 0 and abs(shortage(timeline)) < 0.1
+    return not timeline.named_stages and len(timeline.messages) > 0 and abs(shortage(timeline)) < END
 
 
 def _by_stages(position: Mapping[int, int], depth: int, world: int) -> tuple[Pipeline, ...]:

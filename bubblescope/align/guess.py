@@ -62,10 +62,12 @@ def guess(line: Mapping[int, RankTimeline], p: int, v: int | None = None) -> Gue
     the number of its forward, or -1 where nothing links them. `v` is the number of chunks, None where any may be.
     """
     seen = {at: _usual(timeline) for at, timeline in line.items()}
-    counts = {each.forwards for each in seen.values()}
-    if len(counts) != 1 or not min(counts):
+    forwards = max((each.forwards for each in seen.values()), default=0)
+    # Where stages turn back on the last rank, no message parts their forwards, so that two may look like one.
+    seen = {at: each for at, each in seen.items() if at != p - 1 or not 2 * each.forwards >= forwards > each.forwards}
+    if not forwards or any(each.forwards != forwards for each in seen.values()):
         return None
-    hits = list(_hits(seen, p, min(counts), v))
+    hits = list(_hits(seen, p, forwards, v))
     hits = [hit for hit in hits if hit.counted] or hits
     several = [hit for hit in hits if hit.chunked]
     silent = not any(len(timeline.messages) for timeline in line.values())

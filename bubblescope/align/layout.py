@@ -35,6 +35,7 @@ def plan(timelines: Timelines, options: Options) -> Plan:
     groups = {rank: {**drawn.get(rank, {}), **_described(rank, timeline)} for rank, timeline in timelines.items()}
     told = told_degrees(timelines, groups)
     degree = {name: told[name] or getattr(options, name, None) for name in told}
+    level: Sequence[Pipeline] = ()
     if options.pp is not None:
         degree |= {name: stated for name in ("pp", "tp", "dp") if (stated := getattr(options, name)) is not None}
         pipelines, source = _by_grid(timelines, options, told["cp"] or 1), "stated"
@@ -43,8 +44,9 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         pipelines = _by_description(groups) if degree["pp"] > 1 else ()
         source = "process groups"
     else:
-        lanes, source = by_evidence(timelines, world)
-        pipelines = _with_partners(lanes, groups, _width(timelines, lanes, degree))
+        evidence = by_evidence(timelines, world)
+        pipelines = _with_partners(evidence.lanes, groups, _width(timelines, evidence.lanes, degree))
+        source, level = evidence.source, evidence.level
     if not pipelines and degree["pp"] is None and cut_short(timelines):
         pipelines, source = tuple(line([rank]) for rank in sorted(timelines)), ASSUMED
     pp = max((len(p) for p in pipelines), default=1)
@@ -66,6 +68,7 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         findings=(
             *conflicts(options, told, {**degrees, "pp": evident}),
             *(_assumption(source) if sized else unsized(pipelines, timelines)),
+            *_either(pipelines, level),
             *_beside(pipelines, untold),
         ),
         **(degrees if not untold else {**degrees, "tp": None, "dp": None}),
@@ -197,8 +200,8 @@ def _with_partners(lanes: Sequence[Pipeline], groups: Groups, width: int) -> tup
 
 def _evident_depth(timelines: Timelines, world: int) -> int | None:
     """Positions of a pipeline by labels and messages, where these tell it."""
-    lanes, source = by_evidence(timelines, world)
-    return len(lanes[0]) if lanes and source != ASSUMED else None
+    evidence = by_evidence(timelines, world)
+    return len(evidence.lanes[0]) if evidence.lanes and evidence.source != ASSUMED else None
 
 
 def _assumption(source: str) -> tuple[Finding, ...]:
@@ -207,6 +210,17 @@ def _assumption(source: str) -> tuple[Finding, ...]:
     message = (
         "nothing tells which ranks form a pipeline, so all ranks are taken as one, in their order; "
         "state --pp, --tp and --dp if that is wrong"
+    )
+    return (Finding("layout-assumed", "warning", message),)
+
+
+def _either(pipelines: Sequence[Pipeline], level: Sequence[Pipeline]) -> tuple[Finding, ...]:
+    if not level:
+        return ()
+    one, other = (", ".join(str(rank) for at in lines[0] for rank in at) for lines in (pipelines, level))
+    message = (
+        f"what the ranks did fits a first pipeline of ranks {one} as well as one of ranks {other}; the former is "
+        "taken; state --pp, --tp and --dp if that is wrong"
     )
     return (Finding("layout-assumed", "warning", message),)
 

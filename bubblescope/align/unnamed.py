@@ -1,27 +1,34 @@
-"""Which ranks form a pipeline, where no group is described: by counting messages, by labels, by time.
+"""What ranks that no label and no group names show of their place in a pipeline: counts and peers of messages, times.
 
 In a pipeline an inner rank sends and receives four messages for every forward it runs (two without
 a backward); the two ends are short of half of that for every micro-batch. So the ranks that are
 short count the pipelines, and how short they are counts the chunks a rank.
-
-Frameworks put the stages of a pipeline either far apart (Megatron, DeepSpeed, torchtitan: rank s·d+k
-is stage s of pipeline k) or side by side. Labels decide between them, or else which ends send
-first, or else time: the first forward of a stage starts after that of the stage before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Times
 from bubblescope.model.job import Pipeline
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["by_counting", "chunks", "grids", "in_order", "line", "neighbours", "shortage"]
+__all__ = [
+    "END",
+    "chunks",
+    "first_forwards",
+    "in_order",
+    "line",
+    "neighbours",
+    "opens_with",
+    "shortage",
+    "shortages",
+]
+
+END = 0.1
+"""Messages a forward below which nothing is short."""
 
 Timelines = Mapping[int, RankTimeline]
 
@@ -31,18 +38,30 @@ def line(ranks: Iterable[int]) -> Pipeline:
     return tuple((rank,) for rank in ranks)
 
 
-def grids(world: int, depth: int) -> tuple[tuple[Pipeline, ...], ...]:
-    """Both ways to lay pipelines of `depth` positions over all ranks: stages far apart, stages side by side."""
-    count = world // depth
-    apart = tuple(line(range(k, world, count)) for k in range(count))
-    beside = tuple(line(range(k * depth, (k + 1) * depth)) for k in range(count))
-    return apart, beside
-
-
 def shortage(timeline: RankTimeline) -> float:
     """Messages a forward that a rank is short of an inner one's: 0 inside, on an end 2 / v (1 / v forward-only)."""
     forwards = int(np.sum(timeline.actions.kind == Kind.F))
     return 2 * _ways(timeline) - len(timeline.messages) / forwards if forwards else 0.0
+
+
+def shortages(timelines: Timelines) -> dict[int, float]:
+    """The same of each rank of a job, by the forwards that most of its ranks run in a step.
+
+    Where stages turn back on a rank, no message parts the forwards of two stages, so that they may look like one.
+    """
+    counts = {rank: _a_step(timeline) for rank, timeline in timelines.items()}
+    most = max((forwards for forwards, _ in counts.values()), default=0.0)
+    return {
+        rank: 2 * _ways(timelines[rank]) - messages / most if forwards else 0.0
+        for rank, (forwards, messages) in counts.items()
+    }
+
+
+def _a_step(timeline: RankTimeline) -> tuple[float, float]:
+    """Forwards and messages of a step, on average over those with forwards."""
+    forwards = timeline.actions.step[timeline.actions.kind == Kind.F]
+    steps = max(1, len(np.unique(forwards)))
+    return len(forwards) / steps, len(timeline.messages) / steps
 
 
 def _ways(timeline: RankTimeline) -> int:
@@ -51,23 +70,10 @@ def _ways(timeline: RankTimeline) -> int:
     return 2 if np.any((kind == Kind.B) | (kind == Kind.I)) else 1
 
 
-def by_counting(timelines: Timelines, world: int) -> tuple[Pipeline, ...] | None:
-    """The pipelines of a job of `world` ranks; None where ranks are missing or the counts fit none."""
-    ends = sum(shortage(t) > 0.1 for t in timelines.values())
-    if len(timelines) < world or world < 2 or not ends or ends % 2 or world % (ends // 2) or chunks(timelines) is None:
-        return None
-    depth = world // (ends // 2)
-    if depth < 2:
-        return None
-    forwards = grids(world, depth)
-    backwards = (tuple(tuple(reversed(p)) for p in layout) for layout in forwards)
-    return max((*forwards, *backwards), key=lambda layout: (_opening(timelines, layout), _fit(timelines, layout)))
-
-
 def chunks(timelines: Timelines) -> int | None:
     """Chunks a rank, from how short the ends are; None where that is no whole number, or differs."""
-    counts = [_ways(t) / shortage(t) for t in timelines.values() if shortage(t) > 0.1]
-    if not counts or max(counts) - min(counts) > 0.1 or abs(min(counts) - round(min(counts))) > 0.1:
+    counts = [_ways(timelines[rank]) / lacks for rank, lacks in shortages(timelines).items() if lacks > END]
+    if not counts or max(counts) - min(counts) > END or abs(min(counts) - round(min(counts))) > END:
         return None
     return max(1, round(min(counts)))
 
@@ -141,8 +147,8 @@ def _first_target(timeline: RankTimeline) -> int | None:
 
 
 def _mean_start(timeline: RankTimeline) -> float:
-    starts = _first_forwards(timeline)
-    return float(np.mean(starts)) if len(starts) else 0.0
+    starts = first_forwards(timeline)
+    return float(np.mean(list(starts.values()))) if starts else 0.0
 
 
 def _first_source(timeline: RankTimeline) -> int | None:
@@ -152,7 +158,7 @@ def _first_source(timeline: RankTimeline) -> int | None:
     return max(set(sources), key=sources.count, default=None)
 
 
-def _opens_with(timeline: RankTimeline) -> int | None:
+def opens_with(timeline: RankTimeline) -> int | None:
     """The direction of the first message of most steps.
 
     Where nothing tells it, what is posted before the first action is its input.
@@ -168,21 +174,9 @@ def _first_messages(timeline: RankTimeline) -> Messages:
     return timeline.messages.take(np.unique(timeline.messages.step, return_index=True)[1])
 
 
-def _opening(timelines: Timelines, layout: Sequence[Pipeline]) -> int:
-    """At how many ends of these pipelines the first message is what theory says: no clock has a part in it."""
-    heads = sum(_opens_with(timelines[pipeline[0][0]]) == Messages.SEND for pipeline in layout)
-    return heads + sum(_opens_with(timelines[pipeline[-1][0]]) == Messages.RECV for pipeline in layout)
-
-
-def _fit(timelines: Timelines, layout: Sequence[Pipeline]) -> int:
-    """How many neighbours in these pipelines start their first forwards one after the other."""
-    first = {rank: _first_forwards(t) for rank, t in timelines.items()}
-    pairs = [(a[0], b[0]) for pipeline in layout for a, b in pairwise(pipeline)]
-    return sum(int(np.sum(first[a][: len(first[b])] < first[b][: len(first[a])])) for a, b in pairs)
-
-
-def _first_forwards(timeline: RankTimeline) -> Times:
-    """Start of the first forward of each step."""
-    forward = timeline.actions.take(timeline.actions.kind == Kind.F)
-    _, rows = np.unique(forward.step, return_index=True)
-    return forward.start[rows]
+def first_forwards(timeline: RankTimeline) -> dict[int, int]:
+    """Start of the first forward of each step, by the number of the step."""
+    a = timeline.actions
+    forward = a.take((a.kind == Kind.F) & (a.step >= 0))
+    steps, rows = np.unique(forward.step, return_index=True)
+    return dict(zip(timeline.steps.number[steps].tolist(), forward.start[rows].tolist(), strict=True))

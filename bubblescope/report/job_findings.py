@@ -27,8 +27,9 @@ OF_JOBS = (
         severity="warning",
         summary="nothing tells which ranks form a pipeline",
         meaning=(
-            "nothing tells which ranks form a pipeline; all ranks are taken as one, in their order. Or nothing tells "
-            "how many ranks the pipeline has: the bubble is an interval"
+            "nothing tells which ranks form a pipeline; all ranks are taken as one, in their order. Or two ways to "
+            "lay pipelines over the ranks fit as well. Or nothing tells how many ranks the pipeline has: the bubble is "
+            "an interval"
         ),
         effect="degraded: stages may be in the wrong order, replicas taken as stages, or ranks be missing unnoticed.",
         remedy="State --pp, --tp and --dp, or record with peers of messages and descriptions of groups.",
