@@ -1,7 +1,8 @@
 """Messages and the actions at their ends: which action awaits a receive, which one made a send.
 
-Halves are told apart by labels where these stand; else the k-th receive from a peer belongs to
-the k-th action whose input comes from there, in the order in which the rank posts and runs them.
+Halves are told apart by labels where these stand. Else the k-th send to a peer belongs to the k-th action whose output
+goes there, and the k-th receive to the action that needs the k-th output of that peer: what one rank sends another
+arrives in the order in which it was sent, which need not be that in which it is used.
 Two halves are one message when they carry the output of one action to the action that needs it. An action may come
 again in its step, as where an evaluation stands in it: then the halves of each time belong together.
 """
@@ -30,6 +31,8 @@ LATE = 0.05
 
 Position = tuple[int, int, Action, int]
 """Pipeline, number of the step, action, and how often it came before in the step."""
+Makers = Mapping[int, tuple[Ints, Ints]]
+"""Of each rank, for each of its actions, rank and row of the action elsewhere that makes its input, or NONE."""
 Key = tuple[int, Position]
 """Lane, and the action that needs the message."""
 _Way = tuple[Key, int]
@@ -67,7 +70,8 @@ def _timed(job: Job, match: Match) -> Pairing:
 def matches(job: Job) -> dict[int, Match]:
     """Pair the messages of all ranks of a job; no clock has a part in it."""
     holders = _Holders(job)
-    ends = {rank: _ends(job, rank, holders) for rank in job.timelines}
+    made = makers(job) if any(map(_counted, job.timelines.values())) else {}
+    ends = {rank: _ends(job, rank, holders, made) for rank in job.timelines}
     posted: dict[_Way, list[tuple[int, int]]] = {}
     for rank, action in ends.items():
         messages = job.timelines[rank].messages
@@ -114,7 +118,7 @@ def produced(job: Job) -> dict[int, Times]:
     return result
 
 
-def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
+def makers(job: Job) -> Makers:
     """For each action of each rank, rank and row of the action elsewhere that makes its input, or NONE.
 
     Of a backward in two halves, the first that ran makes the output.
@@ -126,7 +130,7 @@ def makers(job: Job) -> dict[int, tuple[Ints, Ints]]:
         for row, key in _positions(timeline, place.get(rank)):
             if timeline.actions.kind[row] != second_half:
                 rows[rank].setdefault(key, row)
-    found = {}
+    found: dict[int, tuple[Ints, Ints]] = {}
     for rank, timeline in job.timelines.items():
         maker = np.full(len(timeline.actions), NONE), np.full(len(timeline.actions), NONE)
         if rank in place:
@@ -193,14 +197,20 @@ def _moved(position: Position, to: Callable[[Action], Action]) -> Position:
     return pipeline, step, to(action), before
 
 
-def _ends(job: Job, rank: int, holders: _Holders) -> Ints:
+def _counted(timeline: RankTimeline) -> bool:
+    """Whether messages name their peers and nothing else, so that only their order tells their actions."""
+    m = timeline.messages
+    return bool(np.any(m.peer >= 0) and not np.any(m.microbatch >= 0))
+
+
+def _ends(job: Job, rank: int, holders: _Holders, made: Makers) -> Ints:
     """For each message of a rank the row of the action at this end, or NONE."""
     timeline = job.timelines[rank]
     result = _labelled(timeline)
     if rank not in holders.place or np.any(result >= 0):
         return result
     for direction in (Messages.RECV, Messages.SEND):
-        for message_rows, action_rows in _matched(job, rank, holders, direction):
+        for message_rows, action_rows in _matched(job, rank, holders, made, direction):
             result[message_rows] = action_rows
     return _believed(timeline, result)
 
@@ -228,7 +238,7 @@ def _labelled(timeline: RankTimeline) -> Ints:
     return result
 
 
-def _matched(job: Job, rank: int, holders: _Holders, direction: int) -> Iterator[tuple[Ints, Ints]]:
+def _matched(job: Job, rank: int, holders: _Holders, made: Makers, direction: int) -> Iterator[tuple[Ints, Ints]]:
     """Runs of messages and the actions they belong to, by step and peer; runs of unequal length match nothing."""
     timeline = job.timelines[rank]
     peer_of = _peers(job, rank, holders, direction)
@@ -240,7 +250,14 @@ def _matched(job: Job, rank: int, holders: _Holders, direction: int) -> Iterator
         groups = [(mine[messages.peer[mine] == p], needing[peer_of[needing] == p]) for p in np.unique(peer_of[needing])]
         for message_rows, action_rows in groups if named else [(mine, needing)]:
             if len(message_rows) == len(action_rows):
-                yield message_rows, action_rows
+                sent = named and direction == Messages.RECV and rank in made
+                yield message_rows, _as_made(action_rows, made[rank][1]) if sent else action_rows
+
+
+def _as_made(actions: Ints, maker: Ints) -> Ints:
+    """Actions in the order in which one rank makes their inputs; as they are if not all of that was recorded."""
+    made = maker[actions]
+    return actions if np.any(made == NONE) else actions[np.argsort(made, kind="stable")]
 
 
 def _peers(job: Job, rank: int, holders: _Holders, direction: int) -> Ints:

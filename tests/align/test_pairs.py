@@ -42,6 +42,24 @@ def test_two_stages_by_order():
     }
 
 
+def test_messages_arrive_in_the_order_in_which_they_were_sent():
+    """A rank that uses its inputs in another order than they were sent still receives the first one first."""
+    first = timeline(
+        0,
+        actions=[("0F0", 0, 10), ("0F1", 10, 20)],
+        messages=[("send 1", 10, 12), ("send 1", 20, 22)],
+    )
+    last = timeline(
+        1,
+        actions=[("1F1", 22, 32), ("1F0", 32, 42)],
+        messages=[("recv 0", 1, 12), ("recv 0", 2, 22)],
+    )
+    assert ends_of(job(first, last)) == {
+        0: [("send 1", "0F0", 1), ("send 1", "0F1", 2)],
+        1: [("recv 0", "1F0", 10), ("recv 0", "1F1", 20)],
+    }
+
+
 def test_labelled_ends():
     """Labels name the action at each end, against the order in which the halves were posted."""
     first = timeline(
