@@ -117,7 +117,8 @@ def amid(sent: Talk, ranges: Ranges, work: Units) -> Bools:
         if layered and everywhere and posted.regular(inside) and _under(sent.units.take(mine), work):
             found |= mine
     several = len(ranges) - int(np.sum(ranges.kind == Kind.W))
-    return found & (_fewest(ranges) <= np.sum(~found) < _MOST * several)
+    fits = _fewest(ranges) <= np.sum(~found) < _MOST * several
+    return found if fits else np.zeros_like(found)
 
 
 def _fewest(ranges: Ranges) -> float:
