@@ -8,6 +8,7 @@ short count the pipelines, and how short they are counts the chunks a rank.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 import numpy as np
 
@@ -40,28 +41,38 @@ def line(ranks: Iterable[int]) -> Pipeline:
 
 def shortage(timeline: RankTimeline) -> float:
     """Messages a forward that a rank is short of an inner one's: 0 inside, on an end 2 / v (1 / v forward-only)."""
-    forwards = int(np.sum(timeline.actions.kind == Kind.F))
-    return 2 * _ways(timeline) - len(timeline.messages) / forwards if forwards else 0.0
+    return shortages({timeline.rank: timeline})[timeline.rank]
 
 
 def shortages(timelines: Timelines) -> dict[int, float]:
-    """The same of each rank of a job, by the forwards that most of its ranks run in a step.
+    """The same of each rank of a job: in most steps that train, by the forwards that most of its ranks run there.
 
-    Where stages turn back on a rank, no message parts the forwards of two stages, so that they may look like one.
+    Where stages turn back on a rank, no message parts the forwards of two stages, so that they may look like one; and
+    an evaluation inside a step has messages, while nothing may tell its forwards.
     """
-    counts = {rank: _a_step(timeline) for rank, timeline in timelines.items()}
-    most = max((forwards for forwards, _ in counts.values()), default=0.0)
+    counts = {rank: _by_step(timeline) for rank, timeline in timelines.items()}
+    most: dict[int, int] = {}
+    for steps in counts.values():
+        for step, (forwards, _) in steps.items():
+            most[step] = max(most.get(step, 0), forwards)
     return {
-        rank: 2 * _ways(timelines[rank]) - messages / most if forwards else 0.0
-        for rank, (forwards, messages) in counts.items()
+        rank: 2 * _ways(timelines[rank]) - median(messages / most[step] for step, (_, messages) in steps.items())
+        if steps
+        else 0.0
+        for rank, steps in counts.items()
     }
 
 
-def _a_step(timeline: RankTimeline) -> tuple[float, float]:
-    """Forwards and messages of a step, on average over those with forwards."""
-    forwards = timeline.actions.step[timeline.actions.kind == Kind.F]
-    steps = max(1, len(np.unique(forwards)))
-    return len(forwards) / steps, len(timeline.messages) / steps
+def _by_step(timeline: RankTimeline) -> dict[int, tuple[int, int]]:
+    """Forwards and messages by the number of the step; evaluations left out where others train."""
+    kind, number = timeline.actions.kind, timeline.steps.number
+    forward, backward = kind == Kind.F, (kind == Kind.B) | (kind == Kind.I)
+    forwards, backwards, messages = (
+        np.bincount(step[step >= 0], minlength=len(number))
+        for step in (timeline.actions.step[forward], timeline.actions.step[backward], timeline.messages.step)
+    )
+    asked = (forwards > 0) & ((backwards > 0) | (_ways(timeline) == 1))
+    return {int(number[k]): (int(forwards[k]), int(messages[k])) for k in np.flatnonzero(asked).tolist()}
 
 
 def _ways(timeline: RankTimeline) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import fmean, stdev
 
 from bubblescope._version import __version__
+from bubblescope.align.layout import ASSUMED
 from bubblescope.analysis import communication, missing, quality, stages
 from bubblescope.analysis.absence import signs
 from bubblescope.analysis.balance import imbalance
@@ -53,7 +54,7 @@ def assemble(found: Study, options: Options) -> report.Report:
             error_ns=job.clock.error,
             violations=job.clock.violations,
         ),
-        layout=_layout(job),
+        layout=_layout(found),
         schedule=_schedule(found),
         steps=_steps(found, origin, why),
         bubble=_bubble(found, per_step, why, options, trusted=not doubtful),
@@ -86,14 +87,16 @@ def _inputs(job: Job) -> tuple[report.Input, ...]:
     )
 
 
-def _layout(job: Job) -> report.Layout:
+def _layout(found: Study) -> report.Layout:
+    job = found.job
     plan = job.plan
     held = sorted(stages.holders(job).items())
+    told = plan.sized and _shown(found)
     return report.Layout(
         world_size=plan.world_size if plan.sized else None,
-        pp=plan.pp if plan.sized and not signs(job) else None,
-        tp=plan.tp if plan.sized else None,
-        dp=plan.dp if plan.sized else None,
+        pp=plan.pp if told and not signs(job) else None,
+        tp=plan.tp if told else None,
+        dp=plan.dp if told else None,
         cp=plan.cp,
         ep=plan.ep,
         virtual=job.virtual if plan.pipelines else 1,
@@ -103,6 +106,13 @@ def _layout(job: Job) -> report.Layout:
         if plan.pipelines
         else (),
     )
+
+
+def _shown(found: Study) -> bool:
+    """Whether the degrees are more than an assumption: a schedule fits, or the ranks cannot be several pipelines."""
+    size = found.job.plan.world_size
+    fits = found.schedule is not None and found.schedule.verdict.best is not None
+    return found.job.plan.source != ASSUMED or fits or all(size % depth for depth in range(2, size))
 
 
 def _unseen_stages(found: Study) -> tuple[int, ...]:
@@ -213,7 +223,11 @@ def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Opti
     whole, owed = found.whole, found.theory
     measured = fmean(per_step) if per_step else None
     left = abs(why.causes[-1].share) if why.causes else 0.0
-    lower, upper = _bounds(found) if measured is not None else missing.interval(found.job, found.steps)
+    lower, upper = None, None
+    if measured is not None:
+        lower, upper = _bounds(found)
+    elif _shown(found):
+        lower, upper = missing.interval(found.job, found.steps)
     return report.Bubble(
         measured=measured,
         lower=lower,

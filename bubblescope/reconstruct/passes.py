@@ -24,7 +24,7 @@ from bubblescope.reconstruct.narrow import narrow, said_of
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import with_purposes
 from bubblescope.reconstruct.ranges import owners
-from bubblescope.reconstruct.rings import nameless, rings
+from bubblescope.reconstruct.rings import amid, found_without, nameless, rings
 from bubblescope.reconstruct.sides import with_sides
 from bubblescope.reconstruct.units import NO_HOST, Gathered, Units, gather, launched, matching
 from bubblescope.reconstruct.unjoined import gpu_alone, in_order, unjoined, without_filler
@@ -139,6 +139,8 @@ def _without_others(
         _, talk = _set_aside(talk, between, sure, "cp")
         between, _ = _set_aside(talk, between, sure | open_, None)
     forwards = int(np.sum(ranges.kind == Kind.F))
+    if how in {"autograd", "kernels"}:
+        between, talk = _set_aside(talk, between, amid(talk.take(between), ranges, work), "cp")
     if how == "autograd":
         between, talk = _set_aside(talk, between, nameless(talk.take(between), ranges, said), "cp")
     if forwards:
@@ -184,7 +186,7 @@ def _ranges(
     """
     sources: tuple[tuple[How, Callable[[], actions.Ranges]], ...] = (
         ("labels", lambda: _named(trace, labels.action_labels(trace, options.labels))),
-        ("autograd", lambda: _by_autograd(trace, sent, shared)),
+        ("autograd", lambda: _by_autograd(trace, sent, shared, work[0])),
         ("frames", lambda: _named(trace, frames.action_frames(trace))),
     )
     ranges, how = actions.Ranges.empty(), None
@@ -193,7 +195,7 @@ def _ranges(
             ranges = actions.completed(ranges, source())
             how = how or (name if len(ranges) else None)
     if how == "labels" and not actions.lacking(ranges) and _share_in(ranges, work[0]) < EXPLAINED:
-        numbered = _by_autograd(trace, sent, shared)
+        numbered = _by_autograd(trace, sent, shared, work[0])
         if not actions.lacking(numbered) and _share_in(numbered, work[0]) >= EXPLAINED:
             ranges, how = numbered, "autograd"  # labels of something else, or of a part of the work
     if how is None and trace.on_gpu:
@@ -235,26 +237,34 @@ def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) 
     return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
 
 
-def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> actions.Ranges:
+def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk, work: Units) -> actions.Ranges:
     """Actions as the numbers of autograd tell them.
 
     Where no message is known, kernels that nothing names are taken for messages if no action by numbers alone asked for
     them: what was asked for between operators of one action is its own.
     """
-    cuts, fences = sent.posted, _fences(trace)
+    fences = _fences(trace)
+
+    def between(cuts: Times) -> actions.Ranges:
+        return actions.from_blocks(autograd.find_blocks(trace, cuts, fences))
+
     unnamed = shared.take(shared.unnamed).posted
-    if len(unnamed) and not len(cuts):
-        alone = autograd.find_blocks(trace, cuts, fences)
-        cuts = unnamed[owners(alone.start, alone.end, unnamed) < 0]
-    return actions.from_blocks(autograd.find_blocks(trace, cuts, fences))
+    if len(unnamed) and not len(sent.posted):
+        alone = between(sent.posted)
+        return between(unnamed[owners(alone.start, alone.end, unnamed) < 0])
+    return found_without(lambda some: between(some.posted), sent, work)
 
 
 def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> actions.Ranges:
     """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is."""
     compute, optimizer = work
-    cuts = sent.posted if len(trace.launches) else segments.gaps_at_messages(compute, sent, shared.units)
     fences = np.sort(np.concatenate((_fences(trace), optimizer.host)))
-    return actions.from_blocks(kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0))
+
+    def between(some: Talk) -> actions.Ranges:
+        cuts = some.posted if len(trace.launches) else segments.gaps_at_messages(compute, some, shared.units)
+        return actions.from_blocks(kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0))
+
+    return found_without(between, sent, compute)
 
 
 def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
