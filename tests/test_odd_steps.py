@@ -71,9 +71,15 @@ def test_evaluations_change_nothing(shape, told, at, tmp_path):
 @pytest.mark.parametrize(("shape", "told"), [("1f1b", "labels"), ("zb-h1", "nsys"), ("gpipe", "autograd")])
 @pytest.mark.parametrize("at", ["before", "behind"])
 def test_the_training_is_measured_where_each_step_evaluates(shape, told, at, tmp_path):
-    """As if there were no evaluation."""
+    """As if there were no evaluation; the profiler's steps stay, and last as long as they did."""
     job = job_of(shape, told, eval_steps=(0, 1, 2, 3, 4), eval_at=at)
-    check(analyzed(job, tmp_path), job, truth(dataclasses.replace(job, eval_steps=())).bubble)
+    report = analyzed(job, tmp_path)
+    check(report, job, truth(dataclasses.replace(job, eval_steps=())).bubble)
+    assert truth(job).bubble == pytest.approx(report.bubble.measured, abs=TOLERANCE)
+    assert [step.step for step in report.steps] == [0, 1, 2, 3, 4]
+    assert {step.kind for step in report.steps} == ({"training"} if told == "autograd" else {"mixed"})
+    lasting = [step.end - step.start for step in truth(job).steps[1:]]
+    assert report.throughput.step_ns == pytest.approx(sum(lasting) / len(lasting), rel=0.02)
 
 
 @pytest.mark.parametrize(
