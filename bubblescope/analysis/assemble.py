@@ -231,8 +231,13 @@ def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Opti
         causes=why.causes,
         by_position=why.positions,
         by_phase=why.phases,
-        by_microbatches=tuple(map(_of_size, found.sizes)),
+        by_microbatches=tuple(size for size in map(_of_size, found.sizes) if _known(size)),
     )
+
+
+def _known(size: report.SizeBubble) -> bool:
+    """Whether a size has any number: without a whole step or a schedule it has none, as little as the rest has."""
+    return any(number is not None for number in (size.measured, size.formula, size.replay))
 
 
 def _of_size(size: Size) -> report.SizeBubble:
