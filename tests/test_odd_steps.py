@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -71,9 +72,15 @@ def test_evaluations_change_nothing(shape, told, at, tmp_path):
 @pytest.mark.parametrize(("shape", "told"), [("1f1b", "labels"), ("zb-h1", "nsys"), ("gpipe", "autograd")])
 @pytest.mark.parametrize("at", ["before", "behind"])
 def test_the_training_is_measured_where_each_step_evaluates(shape, told, at, tmp_path):
-    """As if there were no evaluation."""
+    """As if there were no evaluation; the profiler's steps stay, and last as long as they did."""
     job = job_of(shape, told, eval_steps=(0, 1, 2, 3, 4), eval_at=at)
-    check(analyzed(job, tmp_path), job, truth(dataclasses.replace(job, eval_steps=())).bubble)
+    report = analyzed(job, tmp_path)
+    check(report, job, truth(dataclasses.replace(job, eval_steps=())).bubble)
+    assert truth(job).bubble == pytest.approx(report.bubble.measured, abs=TOLERANCE)
+    assert [step.step for step in report.steps] == [0, 1, 2, 3, 4]
+    assert {step.kind for step in report.steps} == ({"training"} if told == "autograd" else {"mixed"})
+    lasting = [step.end - step.start for step in truth(job).steps[1:]]
+    assert report.throughput.step_ns == pytest.approx(sum(lasting) / len(lasting), rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -100,3 +107,34 @@ def test_marks_of_micro_batches_are_no_steps(shape, told, tmp_path):
     report = analyzed(job, tmp_path)
     check(report, job, truth(job).bubble)
     assert (len(report.steps), said(report)[1]) == (job.steps, {"narrow-marks"})
+
+
+KERNELS = {"labels": "none", "autograd": False}
+
+
+@pytest.mark.parametrize(
+    "shape", [{"schedule": "zb-v", "p": 3, "m": 6, "v": 2}, {"p": 1, "m": 4}, {"p": 1, "d": 2, "m": 4}]
+)
+def test_updates_of_weights_tell_steps_where_no_action_is_told(shape, tmp_path):
+    """Marks of micro-batches make no step shorter, with a pipeline and without."""
+    job = Job(**shape, **KERNELS, marks="micro-batch", jitter=0.03, seed=3, steps=4)
+    report = analyzed(job, tmp_path)
+    assert [step.step for step in report.steps] == [0, 1, 2, 3]
+    assert said(report)[1] == {"narrow-marks"}
+    lasting = [step.end - step.start for step in truth(job).used]
+    assert report.throughput.step_ns == pytest.approx(sum(lasting) / len(lasting), rel=0.02)
+
+
+@pytest.mark.parametrize("marks", ["step", "micro-batch"])
+def test_where_no_update_tells_steps_either_the_speed_is_in_doubt(marks, tmp_path):
+    """If marks hold parts of steps in turns; whole steps are alike."""
+    job = Job(**(SHAPES["zb-h1"] | {"schedule": "zb-v", "v": 2}), **KERNELS, marks=marks, steps=5, compress=False)
+    for path in write(job, tmp_path / "t"):
+        path.write_text(
+            re.sub("Optimizer|[aA]dam|multi_tensor_apply", "own", path.read_text(encoding="utf-8")), encoding="utf-8"
+        )
+    report = bubblescope.analyze(tmp_path / "t").report
+    speed = next(number for number in report.quality.numbers if number.number == "throughput")
+    assert (speed.verdict, "steps-assumed" in speed.reasons) == (
+        ("ok", False) if marks == "step" else ("degraded", True)
+    )

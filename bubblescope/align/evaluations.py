@@ -17,6 +17,7 @@ import numpy as np
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints
 from bubblescope.model.timeline import Actions, Messages, RankTimeline
+from bubblescope.model.unbacked import apart, codes, unbacked
 
 __all__ = ["set_aside"]
 
@@ -61,48 +62,19 @@ def _part(actions: Actions, step: int, *, counted: bool) -> _Part | None:
     """The evaluation in a step, None where there is none."""
     rows = np.flatnonzero(actions.step == step)
     mine = actions.take(rows)
-    extra = _unbacked(mine)
+    extra = unbacked(_codes(mine), mine.kind, mine.start)
     if extra is None or not extra.any():
         return None
-    if not _is_apart(mine, extra) and counted:
+    if not apart(mine.start, extra) and counted:
         extra = _first(mine, int(extra.sum()))
-    if not _is_apart(mine, extra):
+    if not apart(mine.start, extra):
         return None
     behind = bool(mine.start[extra].min() > mine.start[~extra].min())
     return _Part(rows[extra], behind, _forwards(mine.take(extra)))
 
 
 def _codes(actions: Actions) -> Ints:
-    """A number for each stage, micro-batch and slice; a backward has that of its forward."""
-    place = np.where(actions.stage >= 0, actions.stage, actions.chunk).astype(np.int64) + 1
-    codes: Ints = (place << 44) + ((actions.microbatch.astype(np.int64) + 1) << 16) + actions.slice + 1
-    return codes
-
-
-def _unbacked(actions: Actions) -> Bools | None:
-    """The forwards of a step that no backward follows; None where some backward has no forward, or comes twice.
-
-    Of several forwards of one name the last before the backward is its own.
-    """
-    codes, forward = _codes(actions), actions.kind == Kind.F
-    begun: dict[int, int] = {}
-    twice: set[tuple[int, int]] = set()
-    columns = (codes[~forward], actions.kind[~forward], actions.start[~forward])
-    for code, kind, start in zip(*(column.tolist() for column in columns), strict=True):
-        if (code, kind) in twice:
-            return None
-        twice.add((code, kind))
-        begun[code] = min(begun.get(code, start), start)
-    own: dict[int, int] = {}
-    for row in np.flatnonzero(forward).tolist():
-        code = int(codes[row])
-        if actions.start[row] < begun.get(code, NONE):
-            own[code] = row
-    if own.keys() != begun.keys():
-        return None
-    extra: Bools = forward.copy()
-    extra[list(own.values())] = False
-    return extra
+    return codes(actions.stage, actions.chunk, actions.microbatch, actions.slice)
 
 
 def _first(actions: Actions, count: int) -> Bools:
@@ -110,12 +82,6 @@ def _first(actions: Actions, count: int) -> Bools:
     extra = np.zeros(len(actions), bool)
     extra[np.flatnonzero(actions.kind == Kind.F)[:count]] = True
     return extra
-
-
-def _is_apart(actions: Actions, extra: Bools) -> bool:
-    """Whether an evaluation is over before the training begins, or begins when its last backward has begun."""
-    first, last = actions.start[~extra].min(), actions.start[~extra].max()
-    return bool(actions.start[extra].max() < first or actions.start[extra].min() > last)
 
 
 def _forwards(extra: Actions) -> int:

@@ -18,7 +18,7 @@ from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.samples import samples
 from bubblescope.analysis.slow_links import slow_links
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
-from bubblescope.analysis.step_times import step_times
+from bubblescope.analysis.step_times import step_times, unlike
 from bubblescope.analysis.study import Size, Study
 from bubblescope.analysis.throughput import conflicts, throughput
 from bubblescope.analysis.trust import judged
@@ -35,7 +35,7 @@ def assemble(found: Study, options: Options) -> report.Report:
     job = found.job
     origin = min((int(t.steps.start.min()) for t in job.timelines.values() if len(t.steps)), default=0)
     unseen = _unseen_stages(found)
-    doubtful = doubts(found)
+    doubtful = (*doubts(found), *unlike(found))
     stage_rows = stages.stages(job, found.steps)
     per_step = _per_step(found.steps)
     measured = fmean(per_step) if per_step else None
@@ -245,8 +245,13 @@ def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Opti
         causes=why.causes,
         by_position=why.positions,
         by_phase=why.phases,
-        by_microbatches=tuple(map(_of_size, found.sizes)),
+        by_microbatches=tuple(size for size in map(_of_size, found.sizes) if _known(size)),
     )
+
+
+def _known(size: report.SizeBubble) -> bool:
+    """Whether a size has any number: without a whole step or a schedule it has none, as little as the rest has."""
+    return any(number is not None for number in (size.measured, size.formula, size.replay))
 
 
 def _of_size(size: Size) -> report.SizeBubble:

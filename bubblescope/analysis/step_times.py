@@ -5,8 +5,13 @@ from __future__ import annotations
 from statistics import fmean
 
 from bubblescope.analysis.study import Study
+from bubblescope.model.trace import Finding
 
-__all__ = ["step_times"]
+__all__ = ["step_times", "unlike"]
+
+UNLIKE = 1.5
+"""How much longer the same steps last on one rank than on another where they cannot be the same: ranks wait for each
+other at least once a step."""
 
 
 def step_times(found: Study) -> dict[int, int]:
@@ -40,3 +45,26 @@ def _until_next(found: Study, number: int) -> int | None:
 def _by_itself(found: Study, number: int) -> int:
     spans = [view.steps[number].end - view.steps[number].start for view in found.views.values() if number in view.steps]
     return max([*spans, *(step.window.length for step in found.whole if step.step == number)])
+
+
+def unlike(found: Study) -> tuple[Finding, ...]:
+    """A warning where used steps, two at least, last much longer on one rank than on another.
+
+    Then the ranks were not cut into the same steps: some were told of parts of steps, or of several as one.
+    """
+    each = [
+        {rank: ns for rank, view in found.views.items() if (ns := view.until_next(n)) is not None} for n in found.used
+    ]
+    each = [lasting for lasting in each if len(lasting) > 1]
+    ranks = set.intersection(*({*lasting} for lasting in each)) if len(each) > 1 else set[int]()
+    total = {rank: sum(lasting[rank] for lasting in each) for rank in sorted(ranks)}
+    if len(total) < 2:
+        return ()
+    (least, short), (most, long) = (pick((ns / len(each), rank) for rank, ns in total.items()) for pick in (min, max))
+    if most <= UNLIKE * least:
+        return ()
+    message = (
+        f"the same steps last {most / 1e6:.4g} ms on rank {long} and {least / 1e6:.4g} ms on rank {short}: they are not "
+        "marked, or not told, alike on all ranks. Call step() of the profiler once a step, on every rank"
+    )
+    return (Finding("steps-assumed", "warning", message),)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column, distinct
 from bubblescope.model.spans import union_by_owner
 from bubblescope.model.timeline import Actions, Work
 from bubblescope.model.trace import RankTrace
+from bubblescope.model.unbacked import apart, codes, unbacked
 from bubblescope.reconstruct.autograd import Blocks, forwards_of
 from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE, owners
@@ -133,8 +134,11 @@ def torn(ranges: Ranges, step: Ints) -> bool:
     """Whether the steps cut through the pipeline, in at least half of them.
 
     Then a step holds an action twice, or a backward before its own forward, or one whose forward
-    lies in another step, by its link or by its name.
+    lies in another step, by its link or by its name. An evaluation before or behind the training of a step repeats
+    names, and is not asked.
     """
+    evaluated = _evaluated(ranges, step)
+    ranges, step = ranges.take(~evaluated), step[~evaluated]
     held: dict[int, set[_Key]] = {}
     forward_in: dict[int, int] = {}
     named_in: dict[_Key, int] = {}
@@ -151,6 +155,19 @@ def torn(ranges: Ranges, step: Ints) -> bool:
             bad.add(s)
         mine.add(key)
     return len(bad - {NONE}) * 2 >= len(held.keys() - {NONE}) > 0 and bool(bad - {NONE})
+
+
+def _evaluated(ranges: Ranges, step: Ints) -> Bools:
+    """Forwards of named micro-batches that make an evaluation before or behind the training of their step."""
+    result = np.zeros(len(ranges), bool)
+    named = ranges.microbatch != NONE
+    code = codes(ranges.stage, ranges.chunk, ranges.microbatch, ranges.slice)
+    for number in distinct(step[named & (step != NONE) & (ranges.kind != Kind.F)]).tolist():
+        rows = np.flatnonzero(named & (step == number))
+        extra = unbacked(code[rows], ranges.kind[rows], ranges.start[rows])
+        if extra is not None and extra.any() and apart(ranges.start[rows], extra):
+            result[rows[extra]] = True
+    return result
 
 
 def recurrences(ranges: Ranges) -> Times:

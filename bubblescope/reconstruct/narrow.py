@@ -43,9 +43,9 @@ def narrow(ranges: Ranges, step: Ints, recurrences: Times, optimizer: Ints) -> b
     return 0 < 2 * int(np.isin(training, optimizer).sum()) < len(training) and 2 * batches < len(training)
 
 
-def said_of(trace: RankTrace, steps: Marks, ranges: Ranges) -> tuple[Finding, ...]:
-    """A word where the steps found are far fewer than the marks that hold actions."""
-    held = occupied(marked_steps(trace), ranges.start)
+def said_of(trace: RankTrace, steps: Marks, moments: Times) -> tuple[Finding, ...]:
+    """A word where the steps found are far fewer than the marks that hold these host moments, of actions or of work."""
+    held = occupied(marked_steps(trace), moments)
     if 3 * len(steps) > 2 * held or not len(steps):
         return ()
     message = (

@@ -15,7 +15,7 @@ from bubblescope.model.recorders import recorder
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
-from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
+from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps, updates
 from bubblescope.reconstruct.announced import announcements
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.layers import layer_work
@@ -65,10 +65,10 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         ranges = actions.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
     untold = _half_told(trace, ranges, how, work)
     ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
-    marks = _marks(trace, Units.concat(units), ranges, how, work.host[optimizer])
+    marks = _marks(trace, Units.concat(units), (ranges, how), work, optimizer)
     marks = marks if trace is recorded else steps.numbered(recorded, marks)
     step = steps.rows_at(marks, ranges.start)
-    alone = (*_one_step(recorded, marks, how), *said_of(recorded, marks, ranges))
+    noted = _on_steps(recorded, marks, (ranges, how), work, optimizer)
     numbered = actions.number(ranges, step)
     ran = actions.finished(ranges, step, unfinished(trace, several=len(marks) > 1))
     own = shared.take(shared.serving(IN_STAGE))
@@ -101,7 +101,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         doubts=trace.doubts,
         doubted=steps.holding(marks, trace.doubts.moments),
         named_stages=tuple(np.unique(named.stage[named.stage >= 0]).tolist()),
-        findings=(*trace.findings, *untold, *alone, *_noticed(recorded, named, options)),
+        findings=(*trace.findings, *untold, *noted, *_noticed(recorded, named, options)),
     )
 
 
@@ -258,7 +258,8 @@ def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk, work: Units) -> act
 def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> actions.Ranges:
     """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is."""
     compute, optimizer = work
-    fences = np.sort(np.concatenate((_fences(trace), optimizer.host)))
+    parts = updates.parts_of_steps(steps.marked_steps(trace), compute, optimizer.host)
+    fences = np.sort(np.concatenate((_fences(trace, _OPTIMIZER_RANGE if parts else _FENCE), optimizer.host)))
 
     def between(some: Talk) -> actions.Ranges:
         cuts = some.posted if len(trace.launches) else segments.gaps_at_messages(compute, some, shared.units)
@@ -267,21 +268,43 @@ def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, U
     return found_without(between, sent, compute)
 
 
-def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
-    """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
+def _moments(told: tuple[actions.Ranges, How], work: Units) -> Times:
+    """The host moments at which actions begin, or else work."""
+    ranges, how = told
+    return work.host if how is None else ranges.start
+
+
+def _marks(
+    trace: RankTrace, units: Units, told: tuple[actions.Ranges, How], work: Units, optimizer: Bools
+) -> steps.Marks:
+    """Where the steps begin and end; `told` are the actions and what told them, `optimizer` says which work is its."""
+    (ranges, how), updated, others = told, work.host[optimizer], work.take(~optimizer)
+    moments = _moments(told, others)
     again = begun = actions.recurrences(ranges)
-    if not len(again) and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
-        begun = actions.starts_after(ranges, optimizer)
-    begun = actions.behind(optimizer, begun, ranges.start)
+    if how is None:
+        begun = updates.starts_behind(updated, moments)
+    elif not len(again) and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
+        begun = actions.starts_after(ranges, updated)
+    begun = actions.behind(updated, begun, moments)
     if how == "kernels":
         ends = begun if len(begun) else steps.optimizer_ends(trace, ranges.start)
         begun = actions.evaluations_apart(ranges, ends)
 
     def tear(marks: steps.Marks) -> bool:
         step = steps.rows_at(marks, ranges.start)
-        return actions.torn(ranges, step) or narrow(ranges, step, again, steps.rows_at(marks, optimizer))
+        if how in {"kernels", None} and updates.parts_of_steps(marks, others, updated):
+            return True
+        return actions.torn(ranges, step) or narrow(ranges, step, again, steps.rows_at(marks, updated))
 
-    return steps.find(trace, units, begun, ranges.start, tear)
+    return steps.find(trace, units, begun, moments, tear)
+
+
+def _on_steps(
+    trace: RankTrace, marks: steps.Marks, told: tuple[actions.Ranges, How], work: Units, optimizer: Bools
+) -> tuple[Finding, ...]:
+    """What is to be said of the steps that were found, beside those that are given more than once."""
+    turning = _in_turns(trace, marks, told[1], work, work.host[optimizer])
+    return (*_one_step(trace, marks, told[1]), *turning, *said_of(trace, marks, _moments(told, work)))
 
 
 def _one_step(trace: RankTrace, marks: steps.Marks, how: How) -> tuple[Finding, ...]:
@@ -295,9 +318,21 @@ def _one_step(trace: RankTrace, marks: steps.Marks, how: How) -> tuple[Finding, 
     return (Finding("steps-assumed", "warning", message, trace.source.path),)
 
 
-def _fences(trace: RankTrace) -> Times:
+def _in_turns(trace: RankTrace, marks: steps.Marks, how: How, work: Units, updated: Times) -> tuple[Finding, ...]:
+    """A warning where neither actions nor updates of weights are told, and marks hold different work in turns."""
+    turns = updates.turns_of(marks, work) if how is None and not len(updated) else 1
+    if turns == 1:
+        return ()
+    message = (
+        f"the marked steps run different kernels, the same again after {turns} of them: they may be parts of steps, or "
+        "of several kinds, and neither actions nor an optimizer were told. Call step() of the profiler once a step"
+    )
+    return (Finding("steps-assumed", "warning", message, trace.source.path),)
+
+
+def _fences(trace: RankTrace, pattern: str = _FENCE) -> Times:
     """Host moments at which a step or an optimizer begins or ends."""
-    rows = trace.annotations.take(matching(trace.names, _FENCE)[trace.annotations.name])
+    rows = trace.annotations.take(matching(trace.names, pattern)[trace.annotations.name])
     return np.concatenate((rows.start, rows.end))
 
 

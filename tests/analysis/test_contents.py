@@ -63,6 +63,14 @@ def test_a_step_between_others_without_any_action_is_an_evaluation():
     assert held(*lines(*"22-")) == {0: training, 1: training}
 
 
+def test_beside_a_step_that_is_not_whole_one_without_any_action_may_be_another_piece_of_it():
+    """As where marks of micro-batches hold actions that were told in some of them; the ends may be cut off."""
+    training = Content("training", 2)
+    assert held(*lines(*"2C-2")) == {0: training, 3: training}
+    assert held(*lines(*"2-C2")) == {0: training, 3: training}
+    assert held(*lines(*"22-C")) == {0: training, 1: training, 2: Content("evaluation", 0)}
+
+
 def shown(*kinds, **options):
     """The report of a run of such steps."""
     return report(job(*lines(*kinds)), **options)
