@@ -31,8 +31,8 @@ STAGES = (
         unit="ns a micro-batch",
         example=Example(setting=RUN, rows=(("stage 3", "1.2 * 20", "24 ms"),)),
         reading="Twice the forward for a dense model; three times with full recomputation, which runs it again.",
-        pitfalls="Of the first stage it holds no gradient of the input, if that is left out. Full backwards of a stage that "
-        "also splits some (dualpipe-v) count in its work alone.",
+        pitfalls="Of the first stage it holds no gradient of the input, if that is left out. Full backwards of a stage "
+        "that also splits some (dualpipe-v) count in its work alone.",
         where="Stages, column backward or input grad",
         see=("forward", "weight", "work"),
         section="stages-and-balance",
