@@ -15,6 +15,7 @@ SHAPES = {
     "gpipe": {"schedule": "gpipe", "p": 2, "m": 4},
     "interleaved": {"schedule": "interleaved-1f1b", "p": 2, "m": 4, "v": 2},
     "zb-h1": {"schedule": "zb-h1", "p": 3, "m": 4},
+    "zb-v": {"schedule": "zb-v", "p": 3, "m": 6, "v": 2},
 }
 TOLD = {
     "labels": {"labels": "pp"},
@@ -62,11 +63,10 @@ def test_evaluations_change_nothing(shape, told, at, tmp_path):
     odd = [(step.kind, step.extra_forwards) for step in report.steps if step.kind != "training"]
     if at == "between":
         assert odd == [("evaluation", 0)] * 2
-    elif job.labels == "pp":
+    else:  # without gradients autograd numbers nothing: then messages tell
         assert odd == [("mixed", 3)] * 2
-    else:
-        assert odd == []  # without gradients autograd numbers nothing, and there is nothing to be set aside
-    assert said(report)[1] == ({"odd-steps"} if odd else set())
+    assert said(report)[1] == {"odd-steps"}
+    assert report.quality.coverage.paired == 1
 
 
 @pytest.mark.parametrize(("shape", "told"), [("1f1b", "labels"), ("zb-h1", "nsys"), ("gpipe", "autograd")])
@@ -81,6 +81,28 @@ def test_the_training_is_measured_where_each_step_evaluates(shape, told, at, tmp
     assert {step.kind for step in report.steps} == ({"training"} if told == "autograd" else {"mixed"})
     lasting = [step.end - step.start for step in truth(job).steps[1:]]
     assert report.throughput.step_ns == pytest.approx(sum(lasting) / len(lasting), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("shape", "at", "steps"),
+    [
+        ("1f1b", "before", (2,)),
+        ("interleaved", "before", (1, 2)),
+        ("interleaved", "behind", (4,)),
+        ("zb-v", "behind", (0, 2)),
+        ("zb-h1", "behind", (0, 1, 2, 3, 4)),
+    ],
+)
+def test_evaluations_that_only_messages_tell_leave_the_causes(shape, at, steps, tmp_path):
+    """Autograd numbers none of their actions, so that their messages alone are too many; all others pair."""
+    job = job_of(shape, "autograd", eval_steps=steps, eval_at=at, eval_m=3, p2p_ns=400_000, jitter=0, host_gap_ns=0)
+    report = analyzed(job, tmp_path)
+    check(report, job, truth(dataclasses.replace(job, eval_steps=())).bubble)
+    assert [(step.kind, step.extra_forwards) for step in report.steps] == [
+        ("mixed", 3) if step.step in steps else ("training", 0) for step in report.steps
+    ]
+    assert report.quality.coverage.paired == 1
+    assert {cause.cause for cause in report.bubble.causes if abs(cause.points) > 0.001} == {"structural", "p2p"}
 
 
 @pytest.mark.parametrize(

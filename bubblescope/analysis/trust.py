@@ -76,14 +76,14 @@ def _doubts(report: Report, number: Number) -> tuple[str, ...]:
     """What speaks against a number beside findings."""
     covered = report.quality.coverage
     unpaired = covered is not None and covered.paired is not None and covered.paired < PAIRED
-    doubts: dict[Number, tuple[str, bool]] = {
-        "causes": ("residual", not report.bubble.trusted),
-        "ranks": ("unseen-window", any(rank.stages and rank.bubble is None for rank in report.ranks)),
-        "stages": ("unseen-window", any(stage.bubble is None for stage in report.stages)),
-        "communication": ("unpaired-p2p", unpaired),
-    }
-    reason, holds = doubts.get(number, ("", False))
-    return (reason,) if holds else ()
+    doubts: tuple[tuple[Number, str, bool], ...] = (
+        ("causes", "residual", not report.bubble.trusted),
+        ("causes", "unpaired-p2p", unpaired),
+        ("ranks", "unseen-window", any(rank.stages and rank.bubble is None for rank in report.ranks)),
+        ("stages", "unseen-window", any(stage.bubble is None for stage in report.stages)),
+        ("communication", "unpaired-p2p", unpaired),
+    )
+    return tuple(reason for doubted, reason, holds in doubts if doubted == number and holds)
 
 
 def _piped(report: Report) -> bool:
