@@ -8,6 +8,7 @@ import numpy as np
 
 from bubblescope.align.exchanged import guessed
 from bubblescope.align.pairs import UNKNOWN
+from bubblescope.analysis.apart import impossible, overtaken
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.study import Study
 from bubblescope.model.columns import Bools, Times
@@ -50,19 +51,20 @@ def doubts(found: Study) -> tuple[Finding, ...]:
 
 def _apart(found: Study) -> Finding | None:
     """Steps of one number that some ranks had left before others began: other clocks, or another run."""
-    apart = [
-        step.step
-        for step in found.steps
-        if max(int(s.actions.start.min()) for s in step.steps.values())
-        >= min(int(s.actions.end.max()) for s in step.steps.values())
-    ]
-    if not apart:
+    apart = impossible(found.steps)
+    torn = [] if apart else overtaken(found.steps)
+    if not apart and not torn:
         return None
-    message = (
-        f"step {apart[0]} of some ranks was over before it began on others ({len(apart)} of {len(found.steps)} such): "
-        "their clocks disagree, their steps are numbered apart, or the files are of different runs"
+    first = (apart or torn)[0].step
+    what = (
+        f"step {first} of some ranks was over before it began on others ({len(apart)} of {len(found.steps)} such)"
+        if apart
+        else f"step {first} had not begun on all ranks when others began the next ({len(torn)} of {len(found.steps)} "
+        "such steps), so that no time is that of one step alone"
     )
-    return Finding("clock-uncertain", "warning", message)
+    ends = "their steps are numbered apart, or the files are of different runs"
+    why = ends if apart else "their steps are numbered apart, or marks are of parts of steps"
+    return Finding("clock-uncertain", "warning", f"{what}: their clocks disagree, {why}")
 
 
 def _other_runs(found: Study) -> Finding | None:

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from bubblescope.align.pairs import UNKNOWN
+from bubblescope.analysis.apart import whole
 from bubblescope.analysis.contents import contents
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.ranks import RankView, views
@@ -63,10 +64,10 @@ class Study:
         """Whether the job has a pipeline."""
         return bool(self.job.plan.pipelines)
 
-    @property
+    @cached_property
     def whole(self) -> list[PipelineStep]:
-        """The pipelines of used steps of which every stage was recorded."""
-        return [step for step in self.steps if step.seen]
+        """The pipelines of used steps of which every stage was recorded, and that have a time of their own."""
+        return whole(self.steps)
 
     @cached_property
     def variation(self) -> Variation | None:
