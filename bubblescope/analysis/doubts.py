@@ -50,21 +50,21 @@ def doubts(found: Study) -> tuple[Finding, ...]:
 
 
 def _apart(found: Study) -> Finding | None:
-    """Steps of one number that some ranks had left before others began: other clocks, or another run."""
-    apart = impossible(found.steps)
-    torn = [] if apart else overtaken(found.steps)
-    if not apart and not torn:
+    """Steps of one number that some ranks had left before others began, or that share their time with the next."""
+    of = len(found.steps)
+    if apart := impossible(found.steps):
+        message = (
+            f"step {apart[0].step} of some ranks was over before it began on others ({len(apart)} of {of} such): "
+            "their clocks disagree, their steps are numbered apart, or the files are of different runs"
+        )
+    elif shared := overtaken(found.steps):
+        message = (
+            f"step {shared[0].step} shares its time with another ({len(shared)} of {of} such), which leaves it no "
+            "window of its own: forwards alone without a pause between, marks of parts of steps, or clocks that disagree"
+        )
+    else:
         return None
-    first = (apart or torn)[0].step
-    what = (
-        f"step {first} of some ranks was over before it began on others ({len(apart)} of {len(found.steps)} such)"
-        if apart
-        else f"step {first} had not begun on all ranks when others began the next ({len(torn)} of {len(found.steps)} "
-        "such steps), so that no time is that of one step alone"
-    )
-    ends = "their steps are numbered apart, or the files are of different runs"
-    why = ends if apart else "their steps are numbered apart, or marks are of parts of steps"
-    return Finding("clock-uncertain", "warning", f"{what}: their clocks disagree, {why}")
+    return Finding("clock-uncertain", "warning", message)
 
 
 def _other_runs(found: Study) -> Finding | None:

@@ -7,7 +7,7 @@ import numpy as np
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Ints, Times, distinct
 from bubblescope.model.trace import Finding, RankTrace
-from bubblescope.reconstruct.actions import Ranges
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.steps import Marks, marked_steps, occupied
 

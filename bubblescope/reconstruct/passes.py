@@ -15,7 +15,18 @@ from bubblescope.model.recorders import recorder
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
-from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
+from bubblescope.reconstruct import (
+    actions,
+    autograd,
+    frames,
+    host,
+    kernels,
+    labels,
+    messages,
+    segments,
+    step_cuts,
+    steps,
+)
 from bubblescope.reconstruct.announced import announcements
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.layers import layer_work
@@ -62,14 +73,14 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     if len(sent.row):  # without a pipeline there are no stages whose own communication it could be
         shared = with_purposes(shared, ranges, borders)
     if np.any(ranges.open):
-        ranges = actions.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
+        ranges = host.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
     untold = _half_told(trace, ranges, how, work)
-    ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
+    ranges, how = (host.Ranges.empty(), None) if untold else (ranges, how)
     marks = _marks(trace, Units.concat(units), ranges, how, work.host[optimizer])
     marks = marks if trace is recorded else steps.numbered(recorded, marks)
     step = steps.rows_at(marks, ranges.start)
     alone = (*_one_step(recorded, marks, how), *said_of(recorded, marks, ranges))
-    numbered = actions.number(ranges, step)
+    numbered = host.number(ranges, step)
     ran = actions.finished(ranges, step, unfinished(trace, several=len(marks) > 1))
     own = shared.take(shared.serving(IN_STAGE))
     done, owned, asked, place = actions.build(numbered, ran, work.take(~optimizer), shared.units)
@@ -116,14 +127,14 @@ def _said(trace: RankTrace) -> labels.Labels:
     return said if len(said) else frames.message_frames(trace)
 
 
-def _as_named(ranges: actions.Ranges, how: How, named: actions.Ranges) -> tuple[actions.Ranges, How]:
+def _as_named(ranges: host.Ranges, how: How, named: host.Ranges) -> tuple[host.Ranges, How]:
     """Actions as labels name them that nothing joins to kernels, and what told them; none where these contradict."""
     ranges = in_order(ranges, named)
     return ranges, how if len(ranges) else None
 
 
 def _without_others(
-    talk: Talk, between: Bools, told: tuple[actions.Ranges, How], work: Units, said: labels.Labels
+    talk: Talk, between: Bools, told: tuple[host.Ranges, How], work: Units, said: labels.Labels
 ) -> tuple[Talk, Bools]:
     """The communication, and which of it the pipeline needs: not what stays in an action, nor what only announces.
 
@@ -154,16 +165,16 @@ def _set_aside(talk: Talk, between: Bools, others: Bools, purpose: Purpose | Non
     return between & ~mine, talk if purpose is None else talk.told(mine, purpose)
 
 
-def _noticed(trace: RankTrace, named: actions.Ranges, options: Options) -> tuple[Finding, ...]:
+def _noticed(trace: RankTrace, named: host.Ranges, options: Options) -> tuple[Finding, ...]:
     """What the events tell of the recording, whatever is made of them; `named` are labels that nothing joins to it."""
     apart = [unjoined(trace, named)] if len(named) else []
     return (*steps.repeated(trace), *lost(trace), *apart, *labels.unmatched(trace, options.labels))
 
 
-def _unjoined_labels(trace: RankTrace, units: Gathered, options: Options) -> actions.Ranges:
+def _unjoined_labels(trace: RankTrace, units: Gathered, options: Options) -> host.Ranges:
     """What labels name where no launch joins them to kernels; nothing where one does."""
     if gpu_alone(trace, *units) is trace:
-        return actions.Ranges.empty()
+        return host.Ranges.empty()
     return _named(trace, labels.action_labels(trace, options.labels))
 
 
@@ -176,33 +187,33 @@ def _dated(gathered: Gathered) -> Gathered:
 
 def _ranges(
     trace: RankTrace, options: Options, sent: Talk, shared: Talk, work: tuple[Units, Units]
-) -> tuple[actions.Ranges, How]:
+) -> tuple[host.Ranges, How]:
     """Actions by what tells most: labels, then autograd's numbers, then frames, then kernels.
 
     Where labels name forwards only, what comes next tells the backwards, and the other way round; kernels tell
     all or nothing. `work` is what is not the optimizer's, and what is.
     """
-    sources: tuple[tuple[How, Callable[[], actions.Ranges]], ...] = (
+    sources: tuple[tuple[How, Callable[[], host.Ranges]], ...] = (
         ("labels", lambda: _named(trace, labels.action_labels(trace, options.labels))),
         ("autograd", lambda: _by_autograd(trace, sent, shared)),
         ("frames", lambda: _named(trace, frames.action_frames(trace))),
     )
-    ranges, how = actions.Ranges.empty(), None
+    ranges, how = host.Ranges.empty(), None
     for name, source in sources:
-        if actions.lacking(ranges):
-            ranges = actions.completed(ranges, source())
+        if host.lacking(ranges):
+            ranges = host.completed(ranges, source())
             how = how or (name if len(ranges) else None)
-    if how == "labels" and not actions.lacking(ranges) and _share_in(ranges, work[0]) < EXPLAINED:
+    if how == "labels" and not host.lacking(ranges) and _share_in(ranges, work[0]) < EXPLAINED:
         numbered = _by_autograd(trace, sent, shared)
-        if not actions.lacking(numbered) and _share_in(numbered, work[0]) >= EXPLAINED:
+        if not host.lacking(numbered) and _share_in(numbered, work[0]) >= EXPLAINED:
             ranges, how = numbered, "autograd"  # labels of something else, or of a part of the work
     if how is None and trace.on_gpu:
         ranges = _by_kernels(trace, sent, shared, work)
         how = "kernels" if len(ranges) else None
-    return actions.linked(ranges, trace), how
+    return host.linked(ranges, trace), how
 
 
-def _share_in(ranges: actions.Ranges, work: Units) -> float:
+def _share_in(ranges: host.Ranges, work: Units) -> float:
     """The share of the work between the first and the last range that was asked for inside one; 1 without any."""
     inside = (work.host >= ranges.start.min(initial=NO_HOST)) & (work.host <= ranges.end.max(initial=NO_HOST))
     work = work.take(inside)
@@ -211,13 +222,13 @@ def _share_in(ranges: actions.Ranges, work: Units) -> float:
     return float(length[owned].sum() / length.sum()) if length.any() else 1.0
 
 
-def _named(trace: RankTrace, found: labels.Labels) -> actions.Ranges:
+def _named(trace: RankTrace, found: labels.Labels) -> host.Ranges:
     """Actions that ranges name; only those of two actions need autograd, to part them."""
     turns = autograd.backward_starts(trace) if np.any(found.block >= 0) else np.empty(0, np.int64)
-    return actions.from_labels(found, turns)
+    return host.from_labels(found, turns)
 
 
-def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) -> tuple[Finding, ...]:
+def _half_told(trace: RankTrace, ranges: host.Ranges, how: How, work: Units) -> tuple[Finding, ...]:
     """A warning where labels name the forwards of a training and nothing tells its backwards.
 
     To read them as inference would call the backwards idle time.
@@ -235,7 +246,7 @@ def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) 
     return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
 
 
-def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> actions.Ranges:
+def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> host.Ranges:
     """Actions as the numbers of autograd tell them.
 
     Where no message is known, kernels that nothing names are taken for messages if no action by numbers alone asked for
@@ -246,30 +257,30 @@ def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> actions.Ranges:
     if len(unnamed) and not len(cuts):
         alone = autograd.find_blocks(trace, cuts, fences)
         cuts = unnamed[owners(alone.start, alone.end, unnamed) < 0]
-    return actions.from_blocks(autograd.find_blocks(trace, cuts, fences))
+    return host.from_blocks(autograd.find_blocks(trace, cuts, fences))
 
 
-def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> actions.Ranges:
+def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> host.Ranges:
     """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is."""
     compute, optimizer = work
     cuts = sent.posted if len(trace.launches) else segments.gaps_at_messages(compute, sent, shared.units)
     fences = np.sort(np.concatenate((_fences(trace), optimizer.host)))
-    return actions.from_blocks(kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0))
+    return host.from_blocks(kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0))
 
 
-def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
+def _marks(trace: RankTrace, units: Units, ranges: host.Ranges, how: How, optimizer: Times) -> steps.Marks:
     """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
-    again = begun = actions.recurrences(ranges)
+    again = begun = step_cuts.recurrences(ranges)
     if not len(again) and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
-        begun = actions.starts_after(ranges, optimizer)
-    begun = actions.behind(optimizer, begun, ranges.start)
+        begun = step_cuts.starts_after(ranges, optimizer)
+    begun = step_cuts.behind(optimizer, begun, ranges.start)
     if how == "kernels":
         ends = begun if len(begun) else steps.optimizer_ends(trace, ranges.start)
-        begun = actions.evaluations_apart(ranges, ends)
+        begun = step_cuts.evaluations_apart(ranges, ends)
 
     def tear(marks: steps.Marks) -> bool:
         step = steps.rows_at(marks, ranges.start)
-        return actions.torn(ranges, step) or narrow(ranges, step, again, steps.rows_at(marks, optimizer))
+        return step_cuts.torn(ranges, step) or narrow(ranges, step, again, steps.rows_at(marks, optimizer))
 
     return steps.find(trace, units, begun, ranges.start, tear)
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints
-from bubblescope.reconstruct.actions import Ranges, extent
+from bubblescope.reconstruct.actions import extent
 from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.purposes import USUAL, with_purposes
 from bubblescope.reconstruct.ranges import owners

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
-from bubblescope.reconstruct.actions import Ranges, recurrences, torn
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.narrow import narrow
+from bubblescope.reconstruct.step_cuts import recurrences, torn
 
 
 def ranges_of(names, *, named=True):
