@@ -59,8 +59,8 @@ def _apart(found: Study) -> Finding | None:
         )
     elif shared := overtaken(found.steps):
         message = (
-            f"step {shared[0].step} shares its time with another ({len(shared)} of {of} such), which leaves it no "
-            "window of its own: forwards alone without a pause between, marks of parts of steps, or clocks that disagree"
+            f"step {shared[0].step} shares its time with another ({len(shared)} of {of} such), which leaves it "
+            "no window of its own: forwards alone without a pause between, marks of parts of steps, or clocks off"
         )
     else:
         return None

@@ -68,7 +68,7 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     work, step, segment = work.take(kept), step[kept], segment[kept]
     took = work.end - work.start
     direction = directions(trace, work, segment, step, trains=trains)
-    segment = mended(segment, direction, work.name, step)
+    sent_between, segment = segment, mended(segment, direction, work.name, step)
     direction = layers_again(direction, segment)
     told = gradients.sorted_out(trace.names, direction, work.name, segment)
     if told is not None:
@@ -82,7 +82,7 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     weight, inputs = (matching(trace.names, word) for word in (gradients.WEIGHT_WORD, gradients.INPUT_WORD))
     pieces, bases = _put_off(pieces, bases, weight, inputs)
     pieces = _balanced(pieces, bases)
-    kinds = _kinds(pieces, bases, work.name)
+    kinds = _kinds(pieces, bases, work.name, sent_between)
     return _assembled(pieces, kinds, work.host) if kinds is not None else Blocks.empty()
 
 
@@ -129,7 +129,7 @@ def _balanced(pieces: list[Piece], bases: list[Ints]) -> list[Piece]:
     return in_order(result) if even(result, _called(result, {})) > even(pieces, _called(pieces, {})) else pieces
 
 
-def _kinds(pieces: list[Piece], bases: list[Ints], name: Ints) -> list[Kind] | None:
+def _kinds(pieces: list[Piece], bases: list[Ints], name: Ints, segment: Ints) -> list[Kind] | None:
     """The kind of each piece, or None where their numbers make no pipeline.
 
     Whether backwards are split is told by what leaves more steps even, and else by how many there are. Where no string
@@ -143,7 +143,7 @@ def _kinds(pieces: list[Piece], bases: list[Ints], name: Ints) -> list[Kind] | N
         return _called(pieces, {})
     of_base = _split_kinds(pieces, bases)
     split = {piece: of_base[piece.base] for piece in training if piece.base in of_base}
-    options = [{}, split or in_turns(training, name)]
+    options = [{}, split or in_turns(training, name, segment)]
     if len(training) - forwards > _SPLIT * forwards:
         options.reverse()
     best = max(options, key=lambda kinds: even(training, _called(training, kinds)))
