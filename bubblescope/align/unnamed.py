@@ -7,7 +7,9 @@ count the pipelines, and how short they are counts the chunks a rank.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 
@@ -56,14 +58,20 @@ def shortages(timelines: Timelines) -> dict[int, float]:
 
 
 def _a_step(timeline: RankTimeline) -> tuple[float, float]:
-    """Forwards and backwards, those of weights left out, and messages, of a step, on average over those with any.
+    """Forwards and backwards, those of weights left out, and messages: of most steps, else on average.
 
-    An evaluation whose forwards nothing tells, as it keeps no gradients, holds messages alone.
+    Of an evaluation whose forwards nothing tells, as it keeps no gradients, messages alone are there, in steps of their
+    own or beside a training.
     """
     passed = timeline.actions.step[timeline.actions.kind != Kind.W]
     steps = distinct(passed)
-    count = max(1, len(steps))
-    return len(passed) / count, int(np.isin(timeline.messages.step, steps).sum()) / count
+    if not len(steps):
+        return 0.0, 0.0
+    counts = [(int(np.sum(passed == step)), int(np.sum(timeline.messages.step == step))) for step in steps.tolist()]
+    usual, often = Counter(counts).most_common(1)[0]
+    if 2 * often > len(counts):
+        return usual
+    return fmean(passes for passes, _ in counts), fmean(messages for _, messages in counts)
 
 
 def chunks(timelines: Timelines) -> int | None:
