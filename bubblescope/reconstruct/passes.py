@@ -261,11 +261,21 @@ def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> host.Ranges:
 
 
 def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> host.Ranges:
-    """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is."""
+    """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is.
+
+    Where an optimizer runs in fewer than half of the marked steps, or what these hold is no pipeline, they are parts of
+    steps: then optimizers alone part these.
+    """
     compute, optimizer = work
     cuts = sent.posted if len(trace.launches) else segments.gaps_at_messages(compute, sent, shared.units)
-    fences = np.sort(np.concatenate((_fences(trace), optimizer.host)))
-    return host.from_blocks(kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0))
+    marks = steps.marked_steps(trace)
+    several = 0 < 2 * steps.occupied(marks, optimizer.host) < steps.occupied(marks, compute.host)  # marks a step
+    found = autograd.Blocks.empty()
+    for named in (_OPTIMIZER_RANGE,) if several else (_FENCE, _OPTIMIZER_RANGE):
+        if not len(found):
+            fences = np.sort(np.concatenate((_fences(trace, named), optimizer.host)))
+            found = kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0)
+    return host.from_blocks(found)
 
 
 def _marks(trace: RankTrace, units: Units, ranges: host.Ranges, how: How, optimizer: Times) -> steps.Marks:
@@ -296,9 +306,9 @@ def _one_step(trace: RankTrace, marks: steps.Marks, how: How) -> tuple[Finding, 
     return (Finding("steps-assumed", "warning", message, trace.source.path),)
 
 
-def _fences(trace: RankTrace) -> Times:
+def _fences(trace: RankTrace, named: str = _FENCE) -> Times:
     """Host moments at which a step or an optimizer begins or ends."""
-    rows = trace.annotations.take(matching(trace.names, _FENCE)[trace.annotations.name])
+    rows = trace.annotations.take(matching(trace.names, named)[trace.annotations.name])
     return np.concatenate((rows.start, rows.end))
 
 
