@@ -8,6 +8,7 @@ import pytest
 
 import bubblescope
 from bubblescope.emit import Job, truth, write
+from tests.ordinary import tolerance
 
 SHAPES = {
     "1f1b": {"p": 3, "m": 4},
@@ -100,3 +101,15 @@ def test_marks_of_micro_batches_are_no_steps(shape, told, tmp_path):
     report = analyzed(job, tmp_path)
     check(report, job, truth(job).bubble)
     assert (len(report.steps), said(report)[1]) == (job.steps, {"narrow-marks"})
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("recorder", ["kineto", "nsys"])
+def test_marks_of_micro_batches_part_no_step_of_kernels_alone(shape, recorder, tmp_path):
+    """The optimizer parts steps then; numbers are right, though told by kernels alone they are never calm."""
+    job = job_of(shape, "labels", labels="none", autograd=False, marks="micro-batch", recorder=recorder, kernels=3)
+    report = analyzed(job, tmp_path)
+    assert report.bubble.measured == pytest.approx(truth(job).bubble, abs=tolerance(job))
+    assert (report.schedule.microbatches, len(report.steps)) == (job.m, job.steps)
+    assert {*said(report)[0]} - {"nccl-payloads"} == {"told-by-kernels"}
+    assert said(report)[1] == {"narrow-marks"}

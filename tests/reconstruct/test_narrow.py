@@ -51,6 +51,8 @@ def test_names_that_recur_in_fewer_places_than_marks(marks, expected):
         ("F0 F0 B0 B0 | F0 F0 B0 B0 | F0 F0 B0 B0", (2,), False),  # the optimizer waits for three batches
         ("F0 F0 B0 B0 | F0 F0 | F0 F0 | F0 F0", (0,), False),  # evaluations
         ("F0 F0 | F0 F0 | B0 B0 | B0 B0", (), True),
+        ("F0 F0 | F0 B0 | B0 B0 | F0 F0 | F0 B0 | B0 B0", (), True),
+        ("F0 F0 | F0 B0 F0 B0 | F0 B0 F0 B0 | B0 B0 | F0 F0 | F0 B0 F0 B0 | F0 B0 F0 B0 | B0 B0", (3, 7), True),
         ("B0 B0 | F0 F0 B0 B0", (), False),  # the recording began in the middle
         ("F0 F0 | F0 F0", (), False),
     ],
