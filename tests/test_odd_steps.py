@@ -9,6 +9,7 @@ import pytest
 
 import bubblescope
 from bubblescope.emit import Job, truth, write
+from tests.ordinary import tolerance
 
 SHAPES = {
     "1f1b": {"p": 3, "m": 4},
@@ -78,7 +79,7 @@ def test_the_training_is_measured_where_each_step_evaluates(shape, told, at, tmp
     check(report, job, truth(dataclasses.replace(job, eval_steps=())).bubble)
     assert truth(job).bubble == pytest.approx(report.bubble.measured, abs=TOLERANCE)
     assert [step.step for step in report.steps] == [0, 1, 2, 3, 4]
-    assert {step.kind for step in report.steps} == ({"training"} if told == "autograd" else {"mixed"})
+    assert {step.kind for step in report.steps} == {"mixed"}
     lasting = [step.end - step.start for step in truth(job).steps[1:]]
     assert report.throughput.step_ns == pytest.approx(sum(lasting) / len(lasting), rel=0.02)
 
@@ -160,3 +161,15 @@ def test_where_no_update_tells_steps_either_the_speed_is_in_doubt(marks, tmp_pat
     assert (speed.verdict, "steps-assumed" in speed.reasons) == (
         ("ok", False) if marks == "step" else ("degraded", True)
     )
+
+
+@pytest.mark.parametrize("shape", sorted(SHAPES.keys() - {"zb-v"}))  # kernels alone do not tell its chunks apart
+@pytest.mark.parametrize("recorder", ["kineto", "nsys"])
+def test_marks_of_micro_batches_part_no_step_of_kernels_alone(shape, recorder, tmp_path):
+    """The optimizer parts steps then; numbers are right, though told by kernels alone they are never calm."""
+    job = job_of(shape, "labels", labels="none", autograd=False, marks="micro-batch", recorder=recorder, kernels=3)
+    report = analyzed(job, tmp_path)
+    assert report.bubble.measured == pytest.approx(truth(job).bubble, abs=tolerance(job))
+    assert (report.schedule.microbatches, len(report.steps)) == (job.m, job.steps)
+    assert {*said(report)[0]} - {"nccl-payloads"} == {"told-by-kernels"}
+    assert said(report)[1] == {"narrow-marks"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, stdev
 
@@ -10,6 +10,7 @@ from bubblescope._version import __version__
 from bubblescope.align.layout import ASSUMED
 from bubblescope.analysis import communication, missing, quality, stages
 from bubblescope.analysis.absence import signs
+from bubblescope.analysis.apart import sound, whole
 from bubblescope.analysis.balance import imbalance
 from bubblescope.analysis.causes import LIMIT, Reasons, reasons
 from bubblescope.analysis.doubts import doubts
@@ -19,6 +20,7 @@ from bubblescope.analysis.samples import samples
 from bubblescope.analysis.slow_links import slow_links
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
 from bubblescope.analysis.step_times import step_times, unlike
+from bubblescope.analysis.steps import StepUse
 from bubblescope.analysis.study import Size, Study
 from bubblescope.analysis.throughput import conflicts, throughput
 from bubblescope.analysis.trust import judged
@@ -37,7 +39,7 @@ def assemble(found: Study, options: Options) -> report.Report:
     unseen = _unseen_stages(found)
     doubtful = (*doubts(found), *unlike(found))
     stage_rows = stages.stages(job, found.steps)
-    per_step = _per_step(found.steps)
+    per_step = _per_step(found.whole)
     measured = fmean(per_step) if per_step else None
     why = reasons(found, measured, found.variation, options.attribution)
     times = step_times(found)
@@ -192,7 +194,7 @@ def _steps(found: Study, origin: int, why: Reasons) -> tuple[report.Step, ...]:
     rows = []
     for use in found.uses:
         here = [view.steps[use.number] for view in found.views.values() if use.number in view.steps]
-        pipelines = [p for p in pipeline_steps(found.job, found.views, use.number) if p.seen] if use.complete else []
+        pipelines = _lines(found, use)
         rows.append(
             report.Step(
                 step=use.number,
@@ -213,21 +215,27 @@ def _steps(found: Study, origin: int, why: Reasons) -> tuple[report.Step, ...]:
     return tuple(rows)
 
 
-def _per_step(steps: Iterable[PipelineStep]) -> list[float]:
-    """The bubble of every step that has a pipeline seen whole, the mean over these."""
-    whole = [step for step in steps if step.seen]
-    return [fmean(p.bubble for p in whole if p.step == n) for n in dict.fromkeys(p.step for p in whole)]
+def _lines(found: Study, use: StepUse) -> list[PipelineStep]:
+    """The pipelines of a step that were seen whole and have a time of their own."""
+    if use.used:
+        return [step for step in found.whole if step.step == use.number]
+    return whole(pipeline_steps(found.job, found.views, use.number)) if use.complete else []
+
+
+def _per_step(steps: Sequence[PipelineStep]) -> list[float]:
+    """The bubble of every step, the mean over its pipelines, which were seen whole."""
+    return [fmean(p.bubble for p in steps if p.step == n) for n in dict.fromkeys(p.step for p in steps)]
 
 
 def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Options, *, trusted: bool) -> report.Bubble:
-    whole, owed = found.whole, found.theory
+    seen, owed = found.whole, found.theory
     measured = fmean(per_step) if per_step else None
     left = abs(why.causes[-1].share) if why.causes else 0.0
     lower, upper = None, None
     if measured is not None:
         lower, upper = _bounds(found)
     elif _shown(found):
-        lower, upper = missing.interval(found.job, found.steps)
+        lower, upper = missing.interval(found.job, sound(found.steps))
     return report.Bubble(
         measured=measured,
         lower=lower,
@@ -238,8 +246,8 @@ def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Opti
         replay=owed.replay if measured is not None else None,
         gap=measured - owed.formula if measured is not None and owed.formula is not None else None,
         ratio_to_ideal=measured / (1 - measured) if measured is not None and measured < 1 else None,
-        span=fmean(p.span_bubble for p in whole) if whole else None,
-        window_ns=round(fmean(p.window.length for p in whole)) if whole else None,
+        span=fmean(p.span_bubble for p in seen) if seen else None,
+        window_ns=round(fmean(p.window.length for p in seen)) if seen else None,
         trusted=trusted and measured is not None and left <= LIMIT,
         attribution=options.attribution,
         causes=why.causes,
@@ -255,7 +263,7 @@ def _known(size: report.SizeBubble) -> bool:
 
 
 def _of_size(size: Size) -> report.SizeBubble:
-    per_step = _per_step(size.steps)
+    per_step = _per_step(whole(size.steps))
     return report.SizeBubble(
         microbatches=size.microbatches,
         steps=tuple(size.numbers),

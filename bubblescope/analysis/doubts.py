@@ -8,6 +8,7 @@ import numpy as np
 
 from bubblescope.align.exchanged import guessed
 from bubblescope.align.pairs import UNKNOWN
+from bubblescope.analysis.apart import impossible, overtaken
 from bubblescope.analysis.ranks import RankView
 from bubblescope.analysis.study import Study
 from bubblescope.model.columns import Bools, Times
@@ -49,19 +50,20 @@ def doubts(found: Study) -> tuple[Finding, ...]:
 
 
 def _apart(found: Study) -> Finding | None:
-    """Steps of one number that some ranks had left before others began: other clocks, or another run."""
-    apart = [
-        step.step
-        for step in found.steps
-        if max(int(s.actions.start.min()) for s in step.steps.values())
-        >= min(int(s.actions.end.max()) for s in step.steps.values())
-    ]
-    if not apart:
+    """Steps of one number that some ranks had left before others began, or that share their time with the next."""
+    of = len(found.steps)
+    if apart := impossible(found.steps):
+        message = (
+            f"step {apart[0].step} of some ranks was over before it began on others ({len(apart)} of {of} such): "
+            "their clocks disagree, their steps are numbered apart, or the files are of different runs"
+        )
+    elif shared := overtaken(found.steps):
+        message = (
+            f"step {shared[0].step} shares its time with another ({len(shared)} of {of} such), which leaves it "
+            "no window of its own: forwards alone without a pause between, marks of parts of steps, or clocks off"
+        )
+    else:
         return None
-    message = (
-        f"step {apart[0]} of some ranks was over before it began on others ({len(apart)} of {len(found.steps)} such): "
-        "their clocks disagree, their steps are numbered apart, or the files are of different runs"
-    )
     return Finding("clock-uncertain", "warning", message)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from bubblescope.align.layout import ASSUMED
 from bubblescope.align.sizes import states_size
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.model.job import Job
@@ -23,9 +24,14 @@ _Range = tuple[float, float]
 
 
 def interval(job: Job, steps: Sequence[PipelineStep]) -> tuple[float | None, float | None]:
-    """Mean lower and upper bound of the bubble over steps, under ASSUMPTION; None without any step."""
+    """Mean lower and upper bound of the bubble over steps, under ASSUMPTION; None without any step.
+
+    None, too, where the number of stages is assumed although ranks were recorded: those of which no action is told may
+    be of other pipelines.
+    """
     bounds = [_bounds(job, step) for step in steps]
-    if not bounds:
+    untold = any(len(t.messages) and not len(t.actions) for t in job.timelines.values())
+    if not bounds or (untold and job.plan.source == ASSUMED):
         return None, None
     return fmean(low for low, _ in bounds), fmean(high for _, high in bounds)
 

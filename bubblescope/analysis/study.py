@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from bubblescope.align.pairs import UNKNOWN
+from bubblescope.analysis.apart import overtaken, whole
 from bubblescope.analysis.contents import contents
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.ranks import RankView, views
@@ -63,10 +64,10 @@ class Study:
         """Whether the job has a pipeline."""
         return bool(self.job.plan.pipelines)
 
-    @property
+    @cached_property
     def whole(self) -> list[PipelineStep]:
-        """The pipelines of used steps of which every stage was recorded."""
-        return [step for step in self.steps if step.seen]
+        """The pipelines of used steps of which every stage was recorded, and that have a time of their own."""
+        return whole(self.steps)
 
     @cached_property
     def variation(self) -> Variation | None:
@@ -88,6 +89,8 @@ def study(job: Job, options: Options) -> Study:
     uses = choose(told or members, options.steps, counted, held)
     numbers = [use.number for use in uses if use.used]
     steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
+    if steps and not options.microbatches and len(overtaken(steps)) == len(steps):
+        m = None  # what is called a step is a part of one
     # A schedule shows in steps that lack an action too, where there are no others.
     ordered = steps or [step for use in uses for step in pipeline_steps(job, seen, use.number)]
     half = len(told) < len(piped) and any(seen[rank].timeline.reconstruction == "kernels" for rank in told)

@@ -15,7 +15,19 @@ from bubblescope.model.recorders import recorder
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
-from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps, updates
+from bubblescope.reconstruct import (
+    actions,
+    autograd,
+    frames,
+    host,
+    kernels,
+    labels,
+    messages,
+    segments,
+    step_cuts,
+    steps,
+    updates,
+)
 from bubblescope.reconstruct.announced import announcements
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.layers import layer_work
@@ -62,14 +74,14 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     if len(sent.row):  # without a pipeline there are no stages whose own communication it could be
         shared = with_purposes(shared, ranges, borders)
     if np.any(ranges.open):
-        ranges = actions.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
+        ranges = host.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
     untold = _half_told(trace, ranges, how, work)
-    ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
+    ranges, how = (host.Ranges.empty(), None) if untold else (ranges, how)
     marks = _marks(trace, Units.concat(units), (ranges, how), work, optimizer)
     marks = marks if trace is recorded else steps.numbered(recorded, marks)
     step = steps.rows_at(marks, ranges.start)
     noted = _on_steps(recorded, marks, (ranges, how), work, optimizer)
-    numbered = actions.number(ranges, step)
+    numbered = host.number(ranges, step)
     ran = actions.finished(ranges, step, unfinished(trace, several=len(marks) > 1))
     own = shared.take(shared.serving(IN_STAGE))
     done, owned, asked, place = actions.build(numbered, ran, work.take(~optimizer), shared.units)
@@ -116,14 +128,14 @@ def _said(trace: RankTrace) -> labels.Labels:
     return said if len(said) else frames.message_frames(trace)
 
 
-def _as_named(ranges: actions.Ranges, how: How, named: actions.Ranges) -> tuple[actions.Ranges, How]:
+def _as_named(ranges: host.Ranges, how: How, named: host.Ranges) -> tuple[host.Ranges, How]:
     """Actions as labels name them that nothing joins to kernels, and what told them; none where these contradict."""
     ranges = in_order(ranges, named)
     return ranges, how if len(ranges) else None
 
 
 def _without_others(
-    talk: Talk, between: Bools, told: tuple[actions.Ranges, How], work: Units, said: labels.Labels
+    talk: Talk, between: Bools, told: tuple[host.Ranges, How], work: Units, said: labels.Labels
 ) -> tuple[Talk, Bools]:
     """The communication, and which of it the pipeline needs: not what stays in an action, nor what only announces.
 
@@ -156,16 +168,16 @@ def _set_aside(talk: Talk, between: Bools, others: Bools, purpose: Purpose | Non
     return between & ~mine, talk if purpose is None else talk.told(mine, purpose)
 
 
-def _noticed(trace: RankTrace, named: actions.Ranges, options: Options) -> tuple[Finding, ...]:
+def _noticed(trace: RankTrace, named: host.Ranges, options: Options) -> tuple[Finding, ...]:
     """What the events tell of the recording, whatever is made of them; `named` are labels that nothing joins to it."""
     apart = [unjoined(trace, named)] if len(named) else []
     return (*steps.repeated(trace), *lost(trace), *apart, *labels.unmatched(trace, options.labels))
 
 
-def _unjoined_labels(trace: RankTrace, units: Gathered, options: Options) -> actions.Ranges:
+def _unjoined_labels(trace: RankTrace, units: Gathered, options: Options) -> host.Ranges:
     """What labels name where no launch joins them to kernels; nothing where one does."""
     if gpu_alone(trace, *units) is trace:
-        return actions.Ranges.empty()
+        return host.Ranges.empty()
     return _named(trace, labels.action_labels(trace, options.labels))
 
 
@@ -178,33 +190,33 @@ def _dated(gathered: Gathered) -> Gathered:
 
 def _ranges(
     trace: RankTrace, options: Options, sent: Talk, shared: Talk, work: tuple[Units, Units]
-) -> tuple[actions.Ranges, How]:
+) -> tuple[host.Ranges, How]:
     """Actions by what tells most: labels, then autograd's numbers, then frames, then kernels.
 
     Where labels name forwards only, what comes next tells the backwards, and the other way round; kernels tell
     all or nothing. `work` is what is not the optimizer's, and what is.
     """
-    sources: tuple[tuple[How, Callable[[], actions.Ranges]], ...] = (
+    sources: tuple[tuple[How, Callable[[], host.Ranges]], ...] = (
         ("labels", lambda: _named(trace, labels.action_labels(trace, options.labels))),
         ("autograd", lambda: _by_autograd(trace, sent, shared, work[0])),
         ("frames", lambda: _named(trace, frames.action_frames(trace))),
     )
-    ranges, how = actions.Ranges.empty(), None
+    ranges, how = host.Ranges.empty(), None
     for name, source in sources:
-        if actions.lacking(ranges):
-            ranges = actions.completed(ranges, source())
+        if host.lacking(ranges):
+            ranges = host.completed(ranges, source())
             how = how or (name if len(ranges) else None)
-    if how == "labels" and not actions.lacking(ranges) and _share_in(ranges, work[0]) < EXPLAINED:
+    if how == "labels" and not host.lacking(ranges) and _share_in(ranges, work[0]) < EXPLAINED:
         numbered = _by_autograd(trace, sent, shared, work[0])
-        if not actions.lacking(numbered) and _share_in(numbered, work[0]) >= EXPLAINED:
+        if not host.lacking(numbered) and _share_in(numbered, work[0]) >= EXPLAINED:
             ranges, how = numbered, "autograd"  # labels of something else, or of a part of the work
     if how is None and trace.on_gpu:
         ranges = _by_kernels(trace, sent, shared, work)
         how = "kernels" if len(ranges) else None
-    return actions.linked(ranges, trace), how
+    return host.linked(ranges, trace), how
 
 
-def _share_in(ranges: actions.Ranges, work: Units) -> float:
+def _share_in(ranges: host.Ranges, work: Units) -> float:
     """The share of the work between the first and the last range that was asked for inside one; 1 without any."""
     inside = (work.host >= ranges.start.min(initial=NO_HOST)) & (work.host <= ranges.end.max(initial=NO_HOST))
     work = work.take(inside)
@@ -213,13 +225,13 @@ def _share_in(ranges: actions.Ranges, work: Units) -> float:
     return float(length[owned].sum() / length.sum()) if length.any() else 1.0
 
 
-def _named(trace: RankTrace, found: labels.Labels) -> actions.Ranges:
+def _named(trace: RankTrace, found: labels.Labels) -> host.Ranges:
     """Actions that ranges name; only those of two actions need autograd, to part them."""
     turns = autograd.backward_starts(trace) if np.any(found.block >= 0) else np.empty(0, np.int64)
-    return actions.from_labels(found, turns)
+    return host.from_labels(found, turns)
 
 
-def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) -> tuple[Finding, ...]:
+def _half_told(trace: RankTrace, ranges: host.Ranges, how: How, work: Units) -> tuple[Finding, ...]:
     """A warning where labels name the forwards of a training and nothing tells its backwards.
 
     To read them as inference would call the backwards idle time.
@@ -237,7 +249,7 @@ def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) 
     return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
 
 
-def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk, work: Units) -> actions.Ranges:
+def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk, work: Units) -> host.Ranges:
     """Actions as the numbers of autograd tell them.
 
     Where no message is known, kernels that nothing names are taken for messages if no action by numbers alone asked for
@@ -245,8 +257,8 @@ def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk, work: Units) -> act
     """
     fences = _fences(trace)
 
-    def between(cuts: Times) -> actions.Ranges:
-        return actions.from_blocks(autograd.find_blocks(trace, cuts, fences))
+    def between(cuts: Times) -> host.Ranges:
+        return host.from_blocks(autograd.find_blocks(trace, cuts, fences))
 
     unnamed = shared.take(shared.unnamed).posted
     if len(unnamed) and not len(sent.posted):
@@ -255,52 +267,57 @@ def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk, work: Units) -> act
     return found_without(lambda some: between(some.posted), sent, work)
 
 
-def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> actions.Ranges:
-    """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is."""
+def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> host.Ranges:
+    """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is.
+
+    Where the marked steps are parts of steps, or what they hold is no pipeline, optimizers alone part steps.
+    """
     compute, optimizer = work
     parts = updates.parts_of_steps(steps.marked_steps(trace), compute, optimizer.host)
-    fences = np.sort(np.concatenate((_fences(trace, _OPTIMIZER_RANGE if parts else _FENCE), optimizer.host)))
+    fences = [
+        np.sort(np.concatenate((_fences(trace, pattern), optimizer.host)))
+        for pattern in ((_OPTIMIZER_RANGE,) if parts else (_FENCE, _OPTIMIZER_RANGE))
+    ]
 
-    def between(some: Talk) -> actions.Ranges:
+    def between(some: Talk) -> host.Ranges:
         cuts = some.posted if len(trace.launches) else segments.gaps_at_messages(compute, some, shared.units)
-        return actions.from_blocks(kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0))
+        tries = (kernels.find_blocks(trace, compute, cuts, each, trains=len(optimizer) > 0) for each in fences)
+        return host.from_blocks(next(filter(len, tries), autograd.Blocks.empty()))
 
     return found_without(between, sent, compute)
 
 
-def _moments(told: tuple[actions.Ranges, How], work: Units) -> Times:
+def _moments(told: tuple[host.Ranges, How], work: Units) -> Times:
     """The host moments at which actions begin, or else work."""
     ranges, how = told
     return work.host if how is None else ranges.start
 
 
-def _marks(
-    trace: RankTrace, units: Units, told: tuple[actions.Ranges, How], work: Units, optimizer: Bools
-) -> steps.Marks:
+def _marks(trace: RankTrace, units: Units, told: tuple[host.Ranges, How], work: Units, optimizer: Bools) -> steps.Marks:
     """Where the steps begin and end; `told` are the actions and what told them, `optimizer` says which work is its."""
     (ranges, how), updated, others = told, work.host[optimizer], work.take(~optimizer)
     moments = _moments(told, others)
-    again = begun = actions.recurrences(ranges)
+    again = begun = step_cuts.recurrences(ranges)
     if how is None:
         begun = updates.starts_behind(updated, moments)
     elif not len(again) and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
-        begun = actions.starts_after(ranges, updated)
-    begun = actions.behind(updated, begun, moments)
+        begun = step_cuts.starts_after(ranges, updated)
+    begun = step_cuts.behind(updated, begun, moments)
     if how == "kernels":
         ends = begun if len(begun) else steps.optimizer_ends(trace, ranges.start)
-        begun = actions.evaluations_apart(ranges, ends)
+        begun = step_cuts.evaluations_apart(ranges, ends)
 
     def tear(marks: steps.Marks) -> bool:
         step = steps.rows_at(marks, ranges.start)
         if how in {"kernels", None} and updates.parts_of_steps(marks, others, updated):
             return True
-        return actions.torn(ranges, step) or narrow(ranges, step, again, steps.rows_at(marks, updated))
+        return step_cuts.torn(ranges, step) or narrow(ranges, step, again, steps.rows_at(marks, updated))
 
     return steps.find(trace, units, begun, moments, tear)
 
 
 def _on_steps(
-    trace: RankTrace, marks: steps.Marks, told: tuple[actions.Ranges, How], work: Units, optimizer: Bools
+    trace: RankTrace, marks: steps.Marks, told: tuple[host.Ranges, How], work: Units, optimizer: Bools
 ) -> tuple[Finding, ...]:
     """What is to be said of the steps that were found, beside those that are given more than once."""
     turning = _in_turns(trace, marks, told[1], work, work.host[optimizer])

@@ -16,8 +16,8 @@ import numpy as np
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.groups import Purpose, serves
-from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST
 

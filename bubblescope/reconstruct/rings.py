@@ -19,8 +19,9 @@ import numpy as np
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.spans import Spans
-from bubblescope.reconstruct.actions import Ranges, extent
+from bubblescope.reconstruct.actions import extent
 from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.purposes import USUAL, asked, with_purposes
 from bubblescope.reconstruct.ranges import owners

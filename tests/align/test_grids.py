@@ -10,6 +10,7 @@ import pytest
 from bubblescope.align.evidence import by_evidence
 from bubblescope.align.grids import by_counting, grids
 from bubblescope.align.layout import plan
+from bubblescope.align.unnamed import chunks, shortages
 from bubblescope.model.actions import Kind
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import Messages
@@ -150,6 +151,36 @@ def test_messages_of_evaluations_do_not_disturb_the_counts():
     found = by_counting(ranks, 6)
     assert found is not None
     assert lines(found.lanes) == lines(lanes)
+
+
+def stepping(*kinds, messages):
+    """A rank whose steps hold actions of such kinds and so many messages."""
+    rows = [
+        (f"?{kind}?", 100 * n + 5 * k, 100 * n + 5 * k + 5, n)
+        for n, step in enumerate(kinds)
+        for k, kind in enumerate(step)
+    ]
+    posted = [("either ?", 100 * n + k, 100 * n + k + 1, n) for n, many in enumerate(messages) for k in range(many)]
+    steps = [(n, 100 * n, 100 * n + 100) for n in range(len(kinds))]
+    return timeline(0, steps=steps, actions=rows, messages=posted)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "inner"),
+    [
+        (("FFBB", "FFF", "FFBB"), (8, 6, 8)),
+        (("FFFFBB", "FFBB", "FFBB"), (12, 8, 8)),
+        (("FFIIWW", "FFF", "FIFIWW"), (8, 6, 8)),
+        (("FFBB", "", "FFBB"), (8, 6, 8)),  # an evaluation that nothing tells
+        (("FFBB", "FFBB", "FFBB"), (8, 14, 8)),  # the same beside a training
+    ],
+)
+def test_evaluations_hide_no_end(kinds, inner):
+    """Their forwards have half the messages of a training's; an end of two chunks sends or receives three of four."""
+    for lacks in (0, 0.5, 1):
+        ranks = {0: stepping(*kinds, messages=[round(many * (1 - lacks / 2)) for many in inner])}
+        assert shortages(ranks) == {0: pytest.approx(lacks, abs=0.05)}
+        assert chunks(ranks) == (round(1 / lacks) if lacks else None)
 
 
 def symmetric(rank):

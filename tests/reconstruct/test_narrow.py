@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
-from bubblescope.reconstruct.actions import Ranges, recurrences, torn
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.narrow import narrow
+from bubblescope.reconstruct.step_cuts import recurrences, torn
 
 
 def ranges_of(names, *, named=True):
@@ -50,6 +51,8 @@ def test_names_that_recur_in_fewer_places_than_marks(marks, expected):
         ("F0 F0 B0 B0 | F0 F0 B0 B0 | F0 F0 B0 B0", (2,), False),  # the optimizer waits for three batches
         ("F0 F0 B0 B0 | F0 F0 | F0 F0 | F0 F0", (0,), False),  # evaluations
         ("F0 F0 | F0 F0 | B0 B0 | B0 B0", (), True),
+        ("F0 F0 | F0 B0 | B0 B0 | F0 F0 | F0 B0 | B0 B0", (), True),
+        ("F0 F0 | F0 B0 F0 B0 | F0 B0 F0 B0 | B0 B0 | F0 F0 | F0 B0 F0 B0 | F0 B0 F0 B0 | B0 B0", (3, 7), True),
         ("B0 B0 | F0 F0 B0 B0", (), False),  # the recording began in the middle
         ("F0 F0 | F0 F0", (), False),
     ],

@@ -9,8 +9,8 @@ import pytest
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.trace import CommArgs
-from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.rings import amid, found_without, nameless, rings
