@@ -64,7 +64,7 @@ def unlike(found: Study) -> tuple[Finding, ...]:
     if most <= UNLIKE * least:
         return ()
     message = (
-        f"the same steps last {most / 1e6:.4g} ms on rank {long} and {least / 1e6:.4g} ms on rank {short}: "
-        "they are not marked, or not told, alike on all ranks. Call step() of the profiler once a step, on every rank"
+        f"some steps last {most / 1e6:.4g} ms on rank {long} and {least / 1e6:.4g} on rank {short}: they are not "
+        "marked, or not told, alike on all ranks. Call step() of the profiler once a step, on every rank"
     )
     return (Finding("steps-assumed", "warning", message),)
