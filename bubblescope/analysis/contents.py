@@ -38,8 +38,13 @@ def contents(steps: Steps) -> dict[int, Content]:
 def _is_sure(number: int, known: Mapping[int, Content], steps: Steps) -> bool:
     """Whether a step cannot have been cut off: two stages agree, another step is like it, or it has neighbours.
 
-    The ends of a recording cut the stages of a pipeline in different places.
+    The ends of a recording cut the stages of a pipeline in different places. Steps without any action, of which one or
+    more may stand at its ends, are evaluations if such a one stands between others that have some.
     """
+    if not known[number].microbatches:
+        busy = [n for mine in steps.values() for n, step in mine.items() if len(step.rows)]
+        empty = [n for n, content in known.items() if not content.microbatches]
+        return any(min(busy) < n < max(busy) for n in empty)
     ends = {n for mine in steps.values() for n in (min(mine), max(mine))}
     stages = {stage for mine in steps.values() for stage in np.unique(mine[number].actions.stage).tolist()}
     return len(stages) > 1 or number not in ends or Counter(known.values())[known[number]] > 1
