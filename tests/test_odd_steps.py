@@ -9,6 +9,7 @@ import pytest
 
 import bubblescope
 from bubblescope.emit import Job, truth, write
+from bubblescope.report.facts import facts
 from tests.ordinary import tolerance
 
 SHAPES = {
@@ -130,6 +131,7 @@ def test_marks_of_micro_batches_are_no_steps(shape, told, tmp_path):
     report = analyzed(job, tmp_path)
     check(report, job, truth(job).bubble)
     assert (len(report.steps), said(report)[1]) == (job.steps, {"narrow-marks"})
+    assert [text[:13] for name, text in facts(report) if name == "Note"] == ["narrow-marks:"]
 
 
 KERNELS = {"labels": "none", "autograd": False}

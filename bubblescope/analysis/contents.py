@@ -40,12 +40,16 @@ def contents(steps: Steps) -> dict[int, Content]:
 def _is_sure(number: int, known: Mapping[int, Content], steps: Steps) -> bool:
     """Whether a step cannot have been cut off: two stages agree, another step is like it, or it has neighbours.
 
-    The ends of a recording cut the stages of a pipeline in different places. What shows no action at all stands beside
-    whole steps: beside others it is as little told as these.
+    The ends of a recording cut the stages of a pipeline in different places. Steps without any action, of which one or
+    more may stand at its ends, are evaluations if such a one stands between others that have some; beside others that
+    are told by halves it is as little told as these.
     """
     ends = {n for mine in steps.values() for n in (min(mine), max(mine))}
-    if not known[number].microbatches and any(n not in known and n not in ends for n in _beside(number, known, steps)):
-        return False
+    if not known[number].microbatches:
+        busy = [n for mine in steps.values() for n, step in mine.items() if len(step.rows)]
+        empty = [n for n, content in known.items() if not content.microbatches]
+        halves = any(n not in known and n not in ends for n in _beside(number, known, steps))
+        return not halves and any(min(busy) < n < max(busy) for n in empty)
     stages = {stage for mine in steps.values() for stage in np.unique(mine[number].actions.stage).tolist()}
     return len(stages) > 1 or number not in ends or Counter(known.values())[known[number]] > 1
 

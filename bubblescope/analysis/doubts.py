@@ -161,7 +161,7 @@ def _alone(found: Study) -> Finding | None:
     if not len(partnered) or np.mean(~partnered) <= ALONE:
         return None
     message = (
-        f"{np.mean(~partnered):.0%} of the messages have no partner and no schedule fits, with every rank recorded: "
+        f"{np.mean(~partnered):.0%} of the messages cannot be paired and no schedule fits, with every rank recorded: "
         "ranks are laid out wrongly, actions wrongly told apart, or these are no messages between stages (a ring of "
         f"context-parallel ranks); state --pp and --tp{'' if set(told) == {'labels'} else ', or label the actions'}"
     )

@@ -87,6 +87,7 @@ FOUND = (
             "with an evaluation before or behind it, extra_forwards long. inference: nothing in the job has a backward."
         ),
         keys=("steps[].kind", "steps[].extra_forwards"),
+        hidden=("training", "evaluation", "mixed"),
         formula="on every rank, as many forwards more than backwards",
         unit="a word, null where ranks do not tell it alike; micro-batches",
         example=Example(
