@@ -225,6 +225,9 @@ def _clocks(report: Report) -> str:
         text += ", and nothing tells how far they are off"
     elif clock.error_ns:  # ranks that share a clock are off by nothing
         text += f", to within {words.duration(clock.error_ns)}"
+    if clock.violations:
+        pairs = "1 pair" if clock.violations == 1 else f"{clock.violations} pairs"
+        text += f"; {pairs} of messages, actions or collectives contradict{'s' * (clock.violations == 1)} that"
     return text + _interval(report.bubble)
 
 
