@@ -100,3 +100,20 @@ def test_marks_of_micro_batches_are_no_steps(shape, told, tmp_path):
     report = analyzed(job, tmp_path)
     check(report, job, truth(job).bubble)
     assert (len(report.steps), said(report)[1]) == (job.steps, {"narrow-marks"})
+
+
+@pytest.mark.parametrize(
+    ("schedule", "recorder", "marks"),
+    [
+        ("interleaved-1f1b", "kineto", "step"),
+        ("interleaved-1f1b", "nsys", "micro-batch"),
+        ("looped-bfs", "kineto", "micro-batch"),
+        ("looped-bfs", "nsys", "step"),
+    ],
+)
+def test_names_that_chunks_share_begin_no_step(schedule, recorder, marks, tmp_path):
+    """`Forward 0` comes on each chunk of a rank: steps, chunks and schedule are told as without labels."""
+    job = job_of("interleaved", "labels", schedule=schedule, labels="torch", recorder=recorder, marks=marks)
+    report = analyzed(job, tmp_path)
+    check(report, job, truth(job).bubble)
+    assert (len(report.steps), report.schedule.name) == (job.steps, schedule)

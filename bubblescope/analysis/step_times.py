@@ -14,9 +14,9 @@ def step_times(found: Study) -> dict[int, int]:
 
     From a rank's start of the step to its start of the next one, the mean over the ranks that recorded both: so no two
     clocks are compared, and what lies between two steps counts. Of ranks that begin it staggered the longest tells, or
-    the pipeline if that is longer. Where no next step was recorded, as long as on the rank
-    where it lasts longest by itself, or as its pipeline if that is longer: ranks that start a step one after the other
-    make it no longer. So it is too for all steps where most of those before the last have no next one: then somebody
+    the pipeline if that is longer. Where no next step was recorded, as long as on the rank where it lasts longest by
+    itself, or as its pipeline if that is longer: ranks that start a step one after the other make it no longer. So it
+    is too for all steps where most of those before the last have no next one: then somebody
     picked steps out of a longer run, and what lies between two of them need not be part of either. A step of which no
     recorded rank tells how long it is, while others are missing, has no time.
     """

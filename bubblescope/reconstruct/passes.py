@@ -199,7 +199,7 @@ def _ranges(
     if how is None and trace.on_gpu:
         ranges = _by_kernels(trace, sent, shared, work)
         how = "kernels" if len(ranges) else None
-    return actions.linked(ranges, trace), how
+    return actions.linked(actions.unshared(ranges), trace), how
 
 
 def _share_in(ranges: actions.Ranges, work: Units) -> float:
