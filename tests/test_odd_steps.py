@@ -175,3 +175,20 @@ def test_marks_of_micro_batches_part_no_step_of_kernels_alone(shape, recorder, t
     assert (report.schedule.microbatches, len(report.steps)) == (job.m, job.steps)
     assert {*said(report)[0]} - {"nccl-payloads"} == {"told-by-kernels"}
     assert said(report)[1] == {"narrow-marks"}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "recorder", "marks"),
+    [
+        ("interleaved-1f1b", "kineto", "step"),
+        ("interleaved-1f1b", "nsys", "micro-batch"),
+        ("looped-bfs", "kineto", "micro-batch"),
+        ("looped-bfs", "nsys", "step"),
+    ],
+)
+def test_names_that_chunks_share_begin_no_step(schedule, recorder, marks, tmp_path):
+    """`Forward 0` comes on each chunk of a rank: steps, chunks and schedule are told as without labels."""
+    job = job_of("interleaved", "labels", schedule=schedule, labels="torch", recorder=recorder, marks=marks)
+    report = analyzed(job, tmp_path)
+    check(report, job, truth(job).bubble)
+    assert (len(report.steps), report.schedule.name) == (job.steps, schedule)

@@ -7,7 +7,7 @@ from statistics import fmean
 from bubblescope.analysis.study import Study
 from bubblescope.model.trace import Finding
 
-__all__ = ["step_times", "unlike"]
+__all__ = ["staggered", "step_times", "unlike"]
 
 UNLIKE = 1.5
 """How much longer the same steps last on one rank than on another where they cannot be the same: ranks wait for each
@@ -18,17 +18,30 @@ def step_times(found: Study) -> dict[int, int]:
     """Nanoseconds of each used step, by its number.
 
     From a rank's start of the step to its start of the next one, the mean over the ranks that recorded both: so no two
-    clocks are compared, and what lies between two steps counts. Where no next step was recorded, as long as on the rank
-    where it lasts longest by itself, or as its pipeline if that is longer: ranks that start a step one after the other
-    make it no longer. So it is too for all steps where most of those before the last have no next one: then somebody
-    picked steps out of a longer run, and what lies between two of them need not be part of either. A step of which no
-    recorded rank tells how long it is, while others are missing, has no time.
+    clocks are compared, and what lies between two steps counts. Of ranks that begin it staggered the longest tells, or
+    the pipeline if that is longer. Where no next step was recorded, as long as on the rank where it lasts longest by
+    itself, or as its pipeline if that is longer: ranks that start a step one after the other make it no longer. So it
+    is too for all steps where most of those before the last have no next one: then somebody picked steps out of a
+    longer run, and what lies between two of them need not be part of either. A step of which no recorded rank tells how
+    long it is, while others are missing, has no time.
     """
     used = found.used
     followed = {number: ns for number in used if (ns := _until_next(found, number)) is not None}
     if 2 * len(followed) < len(used) - 1:
         followed = {}
     return {number: followed.get(number) or _by_itself(found, number) for number in used if not _open(found, number)}
+
+
+def staggered(found: Study, number: int) -> bool:
+    """Whether the ranks begin a step further apart, or closer, than they end it, as it follows one of another kind.
+
+    Ranks that fill and drain alike in all steps are as far apart at the end of each as at its beginning, and each of
+    them tells the time of a step. An evaluation does not drain: where it goes before a training, the first rank begins
+    that while others still evaluate, and those begin it later than a training behind a training.
+    """
+    held = {use.number: use.content for use in found.uses}
+    before, own = held.get(number - 1), held.get(number)
+    return before is not None and own is not None and before.kind != own.kind
 
 
 def _open(found: Study, number: int) -> bool:
@@ -39,12 +52,18 @@ def _open(found: Study, number: int) -> bool:
 
 def _until_next(found: Study, number: int) -> int | None:
     following = [ns for view in found.views.values() if (ns := view.until_next(number)) is not None]
+    if following and staggered(found, number):
+        return max(following + _windows(found, number))
     return round(fmean(following)) if following else None
 
 
 def _by_itself(found: Study, number: int) -> int:
     spans = [view.steps[number].end - view.steps[number].start for view in found.views.values() if number in view.steps]
-    return max([*spans, *(step.window.length for step in found.whole if step.step == number)])
+    return max(spans + _windows(found, number))
+
+
+def _windows(found: Study, number: int) -> list[int]:
+    return [step.window.length for step in found.whole if step.step == number]
 
 
 def unlike(found: Study) -> tuple[Finding, ...]:

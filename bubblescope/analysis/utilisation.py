@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from bubblescope.analysis.partition import Window
 from bubblescope.analysis.ranks import RankView
+from bubblescope.analysis.step_times import staggered
+from bubblescope.analysis.steps import RankStep
 from bubblescope.analysis.study import Study
 from bubblescope.model.spans import Spans
 
@@ -25,22 +28,31 @@ class Shares(NamedTuple):
 
 def utilisation(found: Study, times: Mapping[int, int]) -> dict[int, Shares]:
     """The shares of every rank that has a used step, over all of these together; `times` are the step times."""
-    seen = {rank: {n: _end(view, n, times[n]) for n in times if n in view.steps} for rank, view in found.views.items()}
-    return {rank: _shares(found.views[rank], ends) for rank, ends in seen.items() if ends}
+    late = {number: staggered(found, number) for number in times}
+    seen = {
+        rank: [_extent(view, n, time, late=late[n]) for n, time in times.items() if n in view.steps]
+        for rank, view in found.views.items()
+    }
+    return {rank: _shares(found.views[rank], extents) for rank, extents in seen.items() if extents}
 
 
-def _end(view: RankView, number: int, time: int) -> int:
-    """When a step ends on a rank: when its next one begins there, else a step time after its start."""
-    return view.steps[number].start + (view.until_next(number) or time)
+_Extent = tuple[RankStep, Window]  # a step, and from when to when it takes on its rank
 
 
-def _shares(view: RankView, ends: Mapping[int, int]) -> Shares:
-    whole = sum(end - view.steps[number].start for number, end in ends.items())
+def _extent(view: RankView, number: int, time: int, *, late: bool) -> _Extent:
+    """Until the rank begins the next step, else for a step time; a rank that begins late was at it from before that."""
+    step = view.steps[number]
+    end = step.start + (view.until_next(number) or time)
+    return step, Window(min(step.start, end - time) if late else step.start, end)
+
+
+def _shares(view: RankView, extents: Sequence[_Extent]) -> Shares:
+    whole = sum(window.length for _, window in extents)
     if not whole:
         return Shares(None, None)
     return Shares(
-        _within(_ran(view), view, ends) / whole if view.timeline.on_gpu else None,
-        _useful(view, ends, whole),
+        _within(_ran(view), extents) / whole if view.timeline.on_gpu else None,
+        _useful(view, extents, whole),
     )
 
 
@@ -50,15 +62,14 @@ def _ran(view: RankView) -> Spans:
     return Spans.join((view.lanes.busy, view.lanes.messages, view.lanes.copies, Spans.of(calls.start, calls.end)))
 
 
-def _useful(view: RankView, ends: Mapping[int, int], whole: int) -> float | None:
+def _useful(view: RankView, extents: Sequence[_Extent], whole: int) -> float | None:
     """Compute and in-stage collectives of the actions; without a pipeline all compute, as in the parts of a rank."""
     if view.pipeline is None:
-        return _within(Spans.join((view.lanes.busy, view.lanes.in_stage)), view, ends) / whole
-    steps = [view.steps[number] for number in ends]
-    if not all(len(step.rows) for step in steps):
+        return _within(Spans.join((view.lanes.busy, view.lanes.in_stage)), extents) / whole
+    if not all(len(step.rows) for step, _ in extents):
         return None
-    return sum(step.useful.clip(step.start, ends[step.step]).total for step in steps) / whole
+    return sum(step.useful.clip(window.start, window.end).total for step, window in extents) / whole
 
 
-def _within(spans: Spans, view: RankView, ends: Mapping[int, int]) -> int:
-    return sum(spans.clip(view.steps[number].start, end).total for number, end in ends.items())
+def _within(spans: Spans, extents: Sequence[_Extent]) -> int:
+    return sum(spans.clip(window.start, window.end).total for _, window in extents)

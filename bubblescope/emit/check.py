@@ -236,9 +236,9 @@ def _wishes(job: Job) -> Iterator[str]:
         yield "kernels that are all called alike carry no arguments: p2p_args must be op or none"
     if (job.calls, job.comm_names) != ("all", "nccl") and (job.backend == "cpu" or {*job.recorders} != {"kineto"}):
         yield "calls are left out, and kernels called alike, of GPUs that Kineto records"
-    plain = job.v == job.slices == 1 and job.kinds <= {Kind.F, Kind.B} and not _both_ways(job)
+    plain = job.slices == 1 and job.kinds <= {Kind.F, Kind.B} and (job.v > 1 or not _both_ways(job))
     if job.labels == "torch" and not plain:
-        yield "Forward i labels name neither chunk nor slice, and neither I nor W"
+        yield "Forward i labels name no slice, no direction, and neither I nor W"
 
 
 def _on_cpu(job: Job) -> Iterator[str]:

@@ -117,7 +117,7 @@ class Job:
         ranks_a_host: ranks fill one host after the other; those of one share its clock, so their skew should be alike.
         skew_ns: clock offset per global rank; missing ones are 0.
         drift_ppm: clock drift per global rank; missing ones are 0.
-        labels: PP:sFm ranges, GPipe's `Forward i`, or none.
+        labels: PP:sFm ranges, GPipe's `Forward i`, which names no chunk, or none.
         layer_labels: a range `layers.n` around each layer of a forward, counted over the model.
         comm_labels: PP:sRECV_Fm and PP:sSEND_Fm too.
         autograd: write sequence numbers and fwdbwd flows.

@@ -213,7 +213,7 @@ def _ranges(
     if how is None and trace.on_gpu:
         ranges = _by_kernels(trace, sent, shared, work)
         how = "kernels" if len(ranges) else None
-    return host.linked(ranges, trace), how
+    return host.linked(step_cuts.unshared(ranges), trace), how
 
 
 def _share_in(ranges: host.Ranges, work: Units) -> float:

@@ -10,9 +10,34 @@ from bubblescope.model.unbacked import apart, codes, unbacked
 from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.ranges import NONE
 
-__all__ = ["behind", "evaluations_apart", "recurrences", "starts_after", "torn"]
+__all__ = ["behind", "evaluations_apart", "recurrences", "starts_after", "torn", "unshared"]
 
 _Key = tuple[int, int, int, int, int]  # kind, stage, micro-batch, slice, chunk
+
+
+def unshared(ranges: Ranges) -> Ranges:
+    """The ranges without their micro-batches where chunks share the names, as where only `Forward 0` is written.
+
+    Each chunk's forward of a micro-batch comes before any of its backwards, and there are as many of these: so its name
+    comes again within a step, and tells neither where steps begin nor which action it is. The forwards of an evaluation
+    have no backwards that would make up for them. It takes half of the names, as events may be lost.
+    """
+    run: dict[tuple[int, ...], tuple[int, int]] = {}  # forwards of a name, and backwards behind them
+    shared = set[tuple[int, ...]]()
+    for kind, *ids in _keys(ranges):
+        name = tuple(ids)
+        if kind == Kind.W or ids[1] == NONE:
+            continue
+        forwards, backwards = run.get(name, (0, 0))
+        if kind == Kind.F:
+            run[name] = 1 if backwards else forwards + 1, 0
+            continue
+        run[name] = forwards, backwards + 1
+        if 2 <= backwards + 1 <= forwards:
+            shared.add(name)
+    if not shared or 2 * len(shared) < len(run):
+        return ranges
+    return ranges.replace(microbatch=np.full(len(ranges), NONE))
 
 
 def torn(ranges: Ranges, step: Ints) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 import pytest
 
@@ -34,6 +35,39 @@ def test_ranks_that_begin_late_make_no_step_longer():
     pipeline = [rank(0, again(RANK_0, 3), steps=[(k, 100 * k, 100 * k + 100) for k in range(3)])]
     pipeline += [rank(1, again(RANK_1, 3), steps=[(k, 100 * k + 10, 100 * k + 110) for k in range(3)])]
     assert times(job(*pipeline)) == {1: 100, 2: 100}
+
+
+def behind_an_evaluation(late: int = 0) -> Job:
+    """Two ranks that train, evaluate and train twice, as `one_f_one_b()` does; each works 2 more at a training's end.
+
+    The second rank ends an evaluation 10 after the first one, which trains by then, and a training 20 before it. The
+    first rank is known to begin step 2 only `late` after its first action.
+    """
+    at = {0: 0, 2: 112, 3: 204}
+    evaluated = ((("0F0", 92, 102, 1), ("0F1", 102, 112, 1)), (("1F0", 102, 112, 1), ("1F1", 112, 122, 1)))
+    begun = ((0, 92, 112 + late, 204, 296), (0, 72, 122, 184, 276))
+    lines = []
+    for number, (mine, forwards) in enumerate(zip((RANK_0, RANK_1), evaluated, strict=True)):
+        rows = [(name, start + by, end + by, k) for k, by in at.items() for name, start, end in mine]
+        marks = [(k, start, end) for k, (start, end) in enumerate(pairwise(begun[number]))]
+        lines.append(rank(number, sorted((*rows, *forwards), key=lambda row: row[1]), steps=marks))
+    return job(*lines)
+
+
+def test_ranks_that_begin_late_behind_an_evaluation_make_a_step_no_shorter():
+    """From its begin to its next the second rank takes 62, the first one the 92 that a training takes."""
+    assert times(behind_an_evaluation()) == {2: 92, 3: 92}
+
+
+def test_a_step_behind_an_evaluation_is_no_shorter_than_its_pipeline():
+    """Where the longest rank tells 87, the pipeline of 90 tells more."""
+    assert times(behind_an_evaluation(late=5))[2] == 90
+
+
+def test_shares_of_a_step_behind_an_evaluation_are_of_its_time():
+    """Each rank is useful for 60 of 92: the second one from the begin of the first one on."""
+    rows = report(behind_an_evaluation()).ranks
+    assert [row.useful for row in rows] == [pytest.approx(60 / 92)] * 2
 
 
 def skewed(of: Job, method: str = "recorded") -> Job:

@@ -78,7 +78,7 @@ REFUSED = [
     ({"c": 2, "kernels": 1}, "needs 2"),
     ({"c": 2, "backend": "cpu"}, "nothing passes round a ring"),
     ({"dp_op": "reduce-scatter", "backend": "cpu"}, "gloo reduces all"),
-    ({"schedule": "interleaved-1f1b", "v": 2, "labels": "torch"}, "Forward i labels"),
+    ({"schedule": "seq1f1b", "slices": 2, "labels": "torch"}, "Forward i labels"),
     ({"schedule": "zb-h1", "labels": "torch"}, "Forward i labels"),
     ({"schedule": "chimera", "labels": "torch"}, "Forward i labels"),
     ({"orders": [order("0F0 0B0"), ()]}, "rank 1 has no actions"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
-from bubblescope.reconstruct.step_cuts import behind, evaluations_apart, recurrences, torn
+from bubblescope.reconstruct.step_cuts import behind, evaluations_apart, recurrences, torn, unshared
 from tests.reconstruct.building import ranges_of
 
 F, B, I, W = Kind  # noqa: E741 - the letter of the field
@@ -80,6 +80,32 @@ def test_a_step_begins_behind_the_evaluation_before_it():
     assert evaluations_apart(of_kinds(more + more), np.array([0, 60])).tolist() == [0, 60]
     assert evaluations_apart(of_kinds(plain + "FBFFFB"), np.array([0, 40])).tolist() == [0, 40]
     assert evaluations_apart(of_kinds(plain + "FF"), np.array([0, 40])).tolist() == [0, 40]
+
+
+@pytest.mark.parametrize(
+    ("names", "shared"),
+    [
+        ("F0 F1 F0 F1 F2 B0 F3 B1 F2 B0 F3 B1 B2 B3 B2 B3", True),  # interleaved, of two chunks
+        ("F0 F1 F0 F1 B0 B1 B0 B1", True),
+        ("F0 F0 F0 B0 B0 B0", True),
+        ("F0 F0 I0 W0 I0 W0", True),
+        ("F0 F0 F1 F1 B0 B0 B1", True),  # the last event was lost
+        ("F0 F1 F0 F1 B0 B1 F0 F1 B0 B1", False),  # an evaluation of as many
+        ("F0 F0 F0 F0 B0 B0", True),  # behind an evaluation
+        ("F0 B0 F1 B1 F0 B0 F1 B1", False),
+        ("F0 F1 B0 F0 F1 B0 B1 F0 F1 B1 B0 B1", False),  # a backward of the first step was lost
+        ("F0 F1 F2 F3", False),
+        ("F0 I0 W0 W0", False),
+        ("F0 B0 B0", False),  # a forward was lost
+    ],
+)
+def test_names_that_chunks_share_are_no_names(names, shared):
+    """Forwards of one name that all wait for a backward each are of several chunks; then no name is believed."""
+    rows = [(Kind[name[0]], 10 * k, 10 * k + 5, int(name[1:])) for k, name in enumerate(names.split())]
+    found = unshared(ranges_of(*rows)).microbatch
+    assert found.tolist() == ([NONE] * len(rows) if shared else [row[3] for row in rows])
+    if shared:
+        assert not len(recurrences(unshared(ranges_of(*rows))))
 
 
 def of_kinds(text):
