@@ -63,6 +63,8 @@ def _beside(number: int, known: Mapping[int, Content], steps: Steps) -> list[int
 
 def _content(step: RankStep, *, trained: bool) -> tuple[Content, tuple[int, ...]] | None:
     """What a rank did in a step, and with which micro-batches; None where forwards and backwards do not fit."""
+    if step.cut:
+        return None
     a, forward = step.actions, step.actions.kind == Kind.F
     code = codes(a.stage, a.chunk, a.microbatch, a.slice)
     forwards, backwards = np.sort(code[forward]), distinct(code[~forward])

@@ -42,7 +42,7 @@ class RankStep:
 
     `rows` are rows of the rank's `Actions`; `useful` is the union of their work and of the
     stage's own collectives; `start` and `end` are those of the step on this rank. `extra` are forwards of an
-    evaluation beside them.
+    evaluation beside them. The recording does not hold all of a step that is `cut`.
     """
 
     rank: int
@@ -55,6 +55,7 @@ class RankStep:
     in_stage: Spans
     parts: tuple[Ints, Times, Times]  # (row of `actions`, start, end): useful time by action
     extra: int = 0
+    cut: bool = False
 
     @property
     def useful(self) -> Spans:
@@ -122,6 +123,7 @@ def rank_steps(timeline: RankTimeline) -> dict[int, RankStep]:
             in_stage=Spans.of(comm.start, comm.end),
             parts=union_by_owner(place, start, end),
             extra=int(timeline.steps.extra[k]),
+            cut=bool(timeline.steps.cut[k]),
         )
     return result
 

@@ -128,7 +128,7 @@ def _usual_size(
     if any(content.microbatches == stated for content in held.values() if content.kind != "evaluation"):
         return stated
     evaluations = {number for number, content in held.items() if content.kind == "evaluation"}
-    numbers = {number for steps in told.values() for number in steps} - evaluations
+    numbers = {number for steps in told.values() for number, step in steps.items() if len(step.rows)} - evaluations
     asked = {number for number in numbers if number in options.steps} or numbers
     asked -= {first(asked, options.steps, held)}
     return microbatches((step for mine in told.values() for n, step in mine.items() if n in asked), named=named)

@@ -14,7 +14,7 @@ from typing import Literal, Self
 import numpy as np
 
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Columns, Ints, Times, column
+from bubblescope.model.columns import Bools, Columns, Ints, Times, column
 from bubblescope.model.groups import IN_STAGE, serves, serving
 from bubblescope.model.spans import Spans
 from bubblescope.model.trace import UNNAMED, CommArgs, Doubts, Finding, Identity, Source
@@ -50,11 +50,13 @@ class Timed(Columns):
 class Steps(Timed):
     """Steps of the rank in time order; each ends where the next begins or its own work ends.
 
-    `extra` are the forwards of an evaluation that was inside, which are no actions.
+    `extra` are the forwards of an evaluation that was inside, which are no actions. A step is `cut` where the recording
+    does not hold all of an action that was asked for in it, which is then no action either.
     """
 
     number: Times = column(np.int64)
     extra: Ints = column(np.int32, absent=0)
+    cut: Bools = column(np.bool_, absent=False)
 
 
 @dataclass(frozen=True, eq=False)

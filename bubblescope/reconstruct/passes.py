@@ -97,7 +97,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         identity=trace.identity,
         absolute=trace.absolute,
         on_gpu=trace.on_gpu,
-        steps=steps.extent(marks, *units, on_gpu=trace.on_gpu),
+        steps=steps.extent(marks, *units, on_gpu=trace.on_gpu).replace(cut=steps.cut(len(marks), step[ran < 0])),
         actions=done,
         work=owned,
         layers=layer_work(trace, ranges, place, Units.concat((work.take(~optimizer), own.units))),

@@ -16,6 +16,7 @@ from bubblescope.reconstruct.units import NO_HOST, Units, matching
 
 __all__ = [
     "Marks",
+    "cut",
     "extent",
     "find",
     "holding",
@@ -203,6 +204,11 @@ def holding(marks: Marks, moments: Times) -> tuple[int, ...]:
     """The numbers of the steps that hold some of these host moments."""
     rows = np.unique(rows_at(marks, moments))
     return tuple(marks.number[rows[rows >= 0]].tolist())
+
+
+def cut(count: int, unfinished: Ints) -> Bools:
+    """Which of so many steps asked for an action that the recording does not hold whole: those of `unfinished` ones."""
+    return np.isin(np.arange(count), unfinished)
 
 
 def extent(marks: Marks, *ran: Units, on_gpu: bool) -> Steps:
