@@ -50,7 +50,9 @@ def rank(number: int | None = 0, **changes: object) -> RankInfo:
             span_ns=416 * MS,
             marked=True,
             steps=tuple(
-                StepInfo(step=n, actions=8, complete=True, start_ns=n * 200 * MS, end_ns=(n + 1) * 200 * MS)
+                StepInfo(
+                    step=n, kind="training", actions=8, complete=True, start_ns=n * 200 * MS, end_ns=(n + 1) * 200 * MS
+                )
                 for n in range(2)
             ),
             actions=ActionsInfo(told_by="labels", dialect="torch stages", counts={"F": 8, "B": 8}),

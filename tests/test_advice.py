@@ -42,6 +42,7 @@ QUIET = {
     "tensor parallel": Job(**SPARE, p=2, m=4, t=2),
     "interleaved": Job(**SPARE, schedule="interleaved-1f1b", p=2, m=4, v=2),
     "zero bubble": Job(**SPARE, schedule="zb-h1", p=3, m=6),
+    "both ways": Job(**SPARE, schedule="dualpipe-v", p=2, m=6, v=2),
     "many micro-batches": Job(**SPARE, p=2, m=40),
 }
 

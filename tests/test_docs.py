@@ -385,7 +385,7 @@ def test_csv_metrics_are_keys_of_the_report(printed):
     """As docs/report.md promises."""
     kinds = [getattr(report_types, name) for name in report_types.__all__]
     real = {field.name for kind in kinds for field in dataclasses.fields(kind)}
-    real |= {f"{cause}_points" for cause in CAUSES}
+    real |= {field.name for field in dataclasses.fields(Finding)} | {f"{cause}_points" for cause in CAUSES}
     table = csv.DictReader(io.StringIO(printed("analyze sample_traces/1f1b_p4m8 --format csv")))
     assert {row["metric"].removeprefix("outside_") for row in table} <= real
 

@@ -137,6 +137,16 @@ def test_a_pipeline_that_runs_both_ways_without_descriptions(schedule, recorder)
     assert found.bubble.measured == pytest.approx(truth(job).bubble, abs=1e-3)
 
 
+@pytest.mark.parametrize("schedule", ["zb-v", "interleaved-1f1b"])
+def test_labels_that_count_places_pair_all_messages(schedule, tmp_path):
+    """Where nothing but `nccl:send 0->1` tells peers, rank 0 of tensor-parallel ranks does not take it for rank 1."""
+    job = Job(schedule=schedule, p=2, m=4, v=2, t=2, steps=3, labels="pp", recorder="nsys", p2p_ns=400_000)
+    write(job, tmp_path / "t")
+    found = analyze(tmp_path / "t").report
+    assert found.quality.coverage.paired == 1
+    assert abs(next(cause.points for cause in found.bubble.causes if cause.cause == "residual")) < 1e-3
+
+
 def test_streams_tell_groups_apart_that_nothing_names():
     """Gradients of replicas behind the last backward are not taken for the stage's own all-reduces."""
     job = Job(p=2, m=4, t=2, d=2, labels="none", recorder="nsys", one_file_a_host=True)

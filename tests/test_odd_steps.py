@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
 import bubblescope
 from bubblescope.emit import Job, truth, write
+from bubblescope.report.facts import facts
+from tests.ordinary import tolerance
 
 SHAPES = {
     "1f1b": {"p": 3, "m": 4},
     "gpipe": {"schedule": "gpipe", "p": 2, "m": 4},
     "interleaved": {"schedule": "interleaved-1f1b", "p": 2, "m": 4, "v": 2},
     "zb-h1": {"schedule": "zb-h1", "p": 3, "m": 4},
+    "zb-v": {"schedule": "zb-v", "p": 3, "m": 6, "v": 2},
 }
 TOLD = {
     "labels": {"labels": "pp"},
@@ -61,19 +65,46 @@ def test_evaluations_change_nothing(shape, told, at, tmp_path):
     odd = [(step.kind, step.extra_forwards) for step in report.steps if step.kind != "training"]
     if at == "between":
         assert odd == [("evaluation", 0)] * 2
-    elif job.labels == "pp":
+    else:  # without gradients autograd numbers nothing: then messages tell
         assert odd == [("mixed", 3)] * 2
-    else:
-        assert odd == []  # without gradients autograd numbers nothing, and there is nothing to be set aside
-    assert said(report)[1] == ({"odd-steps"} if odd else set())
+    assert said(report)[1] == {"odd-steps"}
+    assert report.quality.coverage.paired == 1
 
 
 @pytest.mark.parametrize(("shape", "told"), [("1f1b", "labels"), ("zb-h1", "nsys"), ("gpipe", "autograd")])
 @pytest.mark.parametrize("at", ["before", "behind"])
 def test_the_training_is_measured_where_each_step_evaluates(shape, told, at, tmp_path):
-    """As if there were no evaluation."""
+    """As if there were no evaluation; the profiler's steps stay, and last as long as they did."""
     job = job_of(shape, told, eval_steps=(0, 1, 2, 3, 4), eval_at=at)
-    check(analyzed(job, tmp_path), job, truth(dataclasses.replace(job, eval_steps=())).bubble)
+    report = analyzed(job, tmp_path)
+    check(report, job, truth(dataclasses.replace(job, eval_steps=())).bubble)
+    assert truth(job).bubble == pytest.approx(report.bubble.measured, abs=TOLERANCE)
+    assert [step.step for step in report.steps] == [0, 1, 2, 3, 4]
+    assert {step.kind for step in report.steps} == {"mixed"}
+    lasting = [step.end - step.start for step in truth(job).steps[1:]]
+    assert report.throughput.step_ns == pytest.approx(sum(lasting) / len(lasting), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("shape", "at", "steps"),
+    [
+        ("1f1b", "before", (2,)),
+        ("interleaved", "before", (1, 2)),
+        ("interleaved", "behind", (4,)),
+        ("zb-v", "behind", (0, 2)),
+        ("zb-h1", "behind", (0, 1, 2, 3, 4)),
+    ],
+)
+def test_evaluations_that_only_messages_tell_leave_the_causes(shape, at, steps, tmp_path):
+    """Autograd numbers none of their actions, so that their messages alone are too many; all others pair."""
+    job = job_of(shape, "autograd", eval_steps=steps, eval_at=at, eval_m=3, p2p_ns=400_000, jitter=0, host_gap_ns=0)
+    report = analyzed(job, tmp_path)
+    check(report, job, truth(dataclasses.replace(job, eval_steps=())).bubble)
+    assert [(step.kind, step.extra_forwards) for step in report.steps] == [
+        ("mixed", 3) if step.step in steps else ("training", 0) for step in report.steps
+    ]
+    assert report.quality.coverage.paired == 1
+    assert {cause.cause for cause in report.bubble.causes if abs(cause.points) > 0.001} == {"structural", "p2p"}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +131,50 @@ def test_marks_of_micro_batches_are_no_steps(shape, told, tmp_path):
     report = analyzed(job, tmp_path)
     check(report, job, truth(job).bubble)
     assert (len(report.steps), said(report)[1]) == (job.steps, {"narrow-marks"})
+    assert [text[:13] for name, text in facts(report) if name == "Note"] == ["narrow-marks:"]
+
+
+KERNELS = {"labels": "none", "autograd": False}
+
+
+@pytest.mark.parametrize(
+    "shape", [{"schedule": "zb-v", "p": 3, "m": 6, "v": 2}, {"p": 1, "m": 4}, {"p": 1, "d": 2, "m": 4}]
+)
+def test_updates_of_weights_tell_steps_where_no_action_is_told(shape, tmp_path):
+    """Marks of micro-batches make no step shorter, with a pipeline and without."""
+    job = Job(**shape, **KERNELS, marks="micro-batch", jitter=0.03, seed=3, steps=4)
+    report = analyzed(job, tmp_path)
+    assert [step.step for step in report.steps] == [0, 1, 2, 3]
+    assert said(report)[1] == {"narrow-marks"}
+    lasting = [step.end - step.start for step in truth(job).used]
+    assert report.throughput.step_ns == pytest.approx(sum(lasting) / len(lasting), rel=0.02)
+
+
+@pytest.mark.parametrize("marks", ["step", "micro-batch"])
+def test_where_no_update_tells_steps_either_the_speed_is_in_doubt(marks, tmp_path):
+    """If marks hold parts of steps in turns; whole steps are alike."""
+    job = Job(**(SHAPES["zb-h1"] | {"schedule": "zb-v", "v": 2}), **KERNELS, marks=marks, steps=5, compress=False)
+    for path in write(job, tmp_path / "t"):
+        path.write_text(
+            re.sub("Optimizer|[aA]dam|multi_tensor_apply", "own", path.read_text(encoding="utf-8")), encoding="utf-8"
+        )
+    report = bubblescope.analyze(tmp_path / "t").report
+    speed = next(number for number in report.quality.numbers if number.number == "throughput")
+    assert (speed.verdict, "steps-assumed" in speed.reasons) == (
+        ("ok", False) if marks == "step" else ("degraded", True)
+    )
+
+
+@pytest.mark.parametrize("shape", sorted(SHAPES.keys() - {"zb-v"}))  # kernels alone do not tell its chunks apart
+@pytest.mark.parametrize("recorder", ["kineto", "nsys"])
+def test_marks_of_micro_batches_part_no_step_of_kernels_alone(shape, recorder, tmp_path):
+    """The optimizer parts steps then; numbers are right, though told by kernels alone they are never calm."""
+    job = job_of(shape, "labels", labels="none", autograd=False, marks="micro-batch", recorder=recorder, kernels=3)
+    report = analyzed(job, tmp_path)
+    assert report.bubble.measured == pytest.approx(truth(job).bubble, abs=tolerance(job))
+    assert (report.schedule.microbatches, len(report.steps)) == (job.m, job.steps)
+    assert {*said(report)[0]} - {"nccl-payloads"} == {"told-by-kernels"}
+    assert said(report)[1] == {"narrow-marks"}
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,12 @@ UNCLEAR: Mapping[str, Callable[[Choose], Fields]] = {
         "eval_at": choose(("before", "behind")),
         "eval_m": choose((1, 2, 3, 8)),
     },
+    "evaluation in every step": lambda choose: {
+        "steps": 3,
+        "eval_steps": (0, 1, 2),
+        "eval_at": choose(("before", "behind")),
+        "eval_m": choose((1, 2, 3, 8)),
+    },
     "batch ramp": _ramp,
     "fills": lambda choose: {
         "zero_grad": choose(("fill", "foreach", "cast")),

@@ -1,14 +1,19 @@
-"""Ranks and peers where NCCL counts them within its communicators, which it names alike on all ranks."""
+"""Ranks and peers where NCCL counts them within its communicators, which it names alike on all ranks.
+
+A label counts them so, too, and names no group: `nccl:send 0->1` on rank 0 is of rank 1, or of the second rank of a
+pipeline whose first one is rank 0. Whether rank 1 says as much of rank 0 tells which.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from bubblescope.align.members import Members, members
+from bubblescope.model.columns import Bools
 from bubblescope.model.timeline import RankTimeline
 from bubblescope.model.trace import CommArgs, Finding
 
@@ -67,7 +72,33 @@ def _as(timeline: RankTimeline, rank: int) -> RankTimeline:
 def resolved(timelines: Timelines) -> Timelines:
     """Timelines whose calls name global ranks, as far as the members of their communicators are known."""
     known = members(timelines)
-    return {rank: _named(timeline, known) for rank, timeline in timelines.items()} if known else timelines
+    named = {rank: _named(timeline, known) for rank, timeline in timelines.items()} if known else timelines
+    met = {rank: set(timeline.messages.peer.tolist()) for rank, timeline in named.items()}
+    wrong = {rank: _unnamed(timeline) for rank, timeline in named.items() if not _is_answered(timeline, met)}
+    return {**named, **wrong} if wrong else named
+
+
+def _by_label(timeline: RankTimeline) -> Bools:
+    """Which calls name a peer by a label alone."""
+    calls = timeline.calls
+    return np.array([c.peer >= 0 and not c.group and c.peer == max(c.src, c.dst) for c in calls], bool)
+
+
+def _is_answered(timeline: RankTimeline, met: Mapping[int, Collection[int]]) -> bool:
+    """Whether all that a rank's labels name, as far as recorded, name this rank as well."""
+    m = timeline.messages
+    named = np.unique(m.peer[_by_label(timeline)[m.call]]) if len(m) else m.peer
+    return all(timeline.rank in met.get(peer, {timeline.rank}) for peer in named.tolist())
+
+
+def _unnamed(timeline: RankTimeline) -> RankTimeline:
+    """The timeline without the peers that labels name."""
+    guessed, m = _by_label(timeline), timeline.messages
+    calls = tuple(
+        dataclasses.replace(call, src=-1, dst=-1) if by_label else call
+        for call, by_label in zip(timeline.calls, guessed.tolist(), strict=True)
+    )
+    return dataclasses.replace(timeline, calls=calls, messages=m.replace(peer=np.where(guessed[m.call], -1, m.peer)))
 
 
 def _named(timeline: RankTimeline, known: Mapping[str, Members]) -> RankTimeline:

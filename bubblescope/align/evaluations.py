@@ -3,22 +3,30 @@
 A step in which every rank runs as many forwards more than backwards, all before its training or all behind it, holds an
 evaluation beside its training. What is left of such a step is the training alone: the evaluation's actions are none,
 its work is work of no action, and its messages are of no step. How many forwards were set aside is kept with the step.
+
+Of an evaluation whose actions nobody told, as autograd numbers nothing without gradients, the messages are left: before
+the first action of a step, or behind its last one, each rank has so many more of each way that all are those of the
+same forwards.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
+from bubblescope.align.pairs import neighbours
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints
+from bubblescope.model.job import Job
 from bubblescope.model.timeline import Actions, Messages, RankTimeline
+from bubblescope.model.unbacked import apart, codes, unbacked
 
-__all__ = ["set_aside"]
+__all__ = ["set_aside", "set_aside_untold"]
 
 NONE = -1
 COUNTED = frozenset({"kernels", "frames", "p2p"})
@@ -47,6 +55,113 @@ def set_aside(timelines: Timelines) -> Timelines:
     return {r: _without(t, {n: found[r][n] for n in agreed}) if r in acting else t for r, t in timelines.items()}
 
 
+_Way = tuple[int, int]
+"""Direction of messages and the rank at their other end; NONE where not all of a step name theirs."""
+_Found = dict[int, dict[_Way, list[int]]]
+"""Messages of no action behind the actions of each step, by its number; NONE: before those of the first."""
+
+
+def set_aside_untold(job: Job) -> Job:
+    """The job without the messages of evaluations of which no action is told."""
+    if job.untold_chunks:
+        return job
+    peers = {rank: near for rank, near in neighbours(job).items() if len(job.timelines[rank].actions)}
+    found = {rank: _unawaited(job.timelines[rank], near) for rank, near in peers.items()}
+    ways = {rank: _forward_ways(job.timelines[rank].actions, near) for rank, near in peers.items()}
+    timelines = dict(job.timelines)
+    for behind in sorted({number for mine in found.values() for number in mine}):
+        rows = {rank: mine.get(behind, {}) for rank, mine in found.items()}
+        forwards = {each for rank, mine in rows.items() for each in _forwards_of(mine, ways[rank])}
+        if len(forwards) == 1 and 0 not in forwards:
+            gone = {rank: sorted(row for each in mine.values() for row in each) for rank, mine in rows.items()}
+            number = _step_of({rank: (job.timelines[rank], mine) for rank, mine in gone.items()})
+            for rank, mine in gone.items():
+                timelines[rank] = _without_messages(timelines[rank], mine, number, forwards.copy().pop())
+    return dataclasses.replace(job, timelines=timelines)
+
+
+def _unawaited(timeline: RankTimeline, near: tuple[Ints, Ints]) -> _Found:
+    """The messages of a rank that are more than those of its actions, where they lie before or behind all of these."""
+    actions, messages = timeline.actions, timeline.messages
+    found: _Found = {}
+    before = NONE
+    for step in np.unique(actions.step).tolist():
+        number, acted = int(timeline.steps.number[step]), np.flatnonzero(actions.step == step)
+        for direction in (Messages.SEND, Messages.RECV):
+            mine = np.flatnonzero((messages.step == step) & (messages.direction == direction))
+            needed = near[direction][acted][near[direction][acted] != NONE]
+            for peer, rows, count in _by_peer(messages.peer[mine], mine, needed):
+                early, late = _surplus(messages.after[rows], direction, len(rows) - count, acted)
+                for place, part in ((before, rows[:early]), (number, rows[len(rows) - late :])):
+                    if len(part):
+                        found.setdefault(place, {}).setdefault((direction, peer), []).extend(part.tolist())
+        before = number
+    return found
+
+
+def _by_peer(peers: Ints, rows: Ints, needed: Ints) -> Iterator[tuple[int, Ints, int]]:
+    """(peer, rows of messages, how many actions need one) of each peer, or of all where not all messages name one."""
+    if np.any(peers == NONE):
+        yield NONE, rows, len(needed)
+    else:
+        for peer in np.unique(peers).tolist():
+            yield peer, rows[peers == peer], int(np.sum(needed == peer))
+
+
+def _surplus(after: Ints, direction: int, count: int, acted: Ints) -> tuple[int, int]:
+    """How many of so many messages too many come first, and how many last; none where they are amid the others.
+
+    No send was posted before its action, and no receive behind the last one. `after` are the actions behind which the
+    messages were posted, `acted` those of the step.
+    """
+    ahead, behind = int(np.sum(after < acted[0])), int(np.sum(after == acted[-1]))
+    early = ahead if direction == Messages.SEND else count - behind
+    late = count - early
+    return (early, late) if count > 0 and 0 <= early <= ahead and 0 <= late <= behind else (0, 0)
+
+
+def _forward_ways(actions: Actions, near: tuple[Ints, Ints]) -> Counter[_Way]:
+    """How many messages of each way a forward of all stages of a rank makes and needs."""
+    forward = np.flatnonzero(actions.kind == Kind.F)
+    stages = actions.stage[forward].tolist()
+    told = {
+        (stage, direction, peer)
+        for direction in (Messages.SEND, Messages.RECV)
+        for stage, peer in zip(stages, near[direction][forward].tolist(), strict=True)
+        if peer != NONE
+    }
+    return Counter((direction, peer) for _, direction, peer in told)
+
+
+def _forwards_of(rows: Mapping[_Way, list[int]], ways: Counter[_Way]) -> set[int]:
+    """How many forwards some messages are of, by each way; 0 where they are not those of whole forwards."""
+    needed = Counter[_Way]()
+    for (direction, peer), count in ways.items():
+        needed[direction, NONE if (direction, NONE) in rows else peer] += count
+    told = {way: divmod(len(rows.get(way, ())), needed[way]) for way in needed}
+    return {0 if rest else whole for whole, rest in told.values()} | ({0} if rows.keys() - needed.keys() else set())
+
+
+def _step_of(gone: Mapping[int, tuple[RankTimeline, list[int]]]) -> int:
+    """The number of the step in which most of some messages of each rank ran, of those that have actions."""
+    counts = Counter[int]()
+    for timeline, rows in gone.values():
+        acting = np.unique(timeline.actions.step)
+        held = np.searchsorted(timeline.steps.start[acting], timeline.messages.start[rows], "right") - 1
+        counts.update(timeline.steps.number[acting[np.maximum(held, 0)]].tolist())
+    return max(counts, key=lambda number: (counts[number], number))
+
+
+def _without_messages(timeline: RankTimeline, rows: list[int], number: int, forwards: int) -> RankTimeline:
+    """A timeline some of whose messages are of no step, and of an evaluation of so many forwards in one."""
+    posted, extra = timeline.messages.step.copy(), timeline.steps.extra.copy()
+    posted[rows] = NONE
+    extra[timeline.steps.number == number] += forwards
+    return dataclasses.replace(
+        timeline, messages=timeline.messages.replace(step=posted), steps=timeline.steps.replace(extra=extra)
+    )
+
+
 def _evaluations(timeline: RankTimeline) -> dict[int, _Part]:
     """The evaluations of a rank by the number of the step that each is in."""
     actions, number = timeline.actions, timeline.steps.number
@@ -61,48 +176,19 @@ def _part(actions: Actions, step: int, *, counted: bool) -> _Part | None:
     """The evaluation in a step, None where there is none."""
     rows = np.flatnonzero(actions.step == step)
     mine = actions.take(rows)
-    extra = _unbacked(mine)
+    extra = unbacked(_codes(mine), mine.kind, mine.start)
     if extra is None or not extra.any():
         return None
-    if not _is_apart(mine, extra) and counted:
+    if not apart(mine.start, extra) and counted:
         extra = _first(mine, int(extra.sum()))
-    if not _is_apart(mine, extra):
+    if not apart(mine.start, extra):
         return None
     behind = bool(mine.start[extra].min() > mine.start[~extra].min())
     return _Part(rows[extra], behind, _forwards(mine.take(extra)))
 
 
 def _codes(actions: Actions) -> Ints:
-    """A number for each stage, micro-batch and slice; a backward has that of its forward."""
-    place = np.where(actions.stage >= 0, actions.stage, actions.chunk).astype(np.int64) + 1
-    codes: Ints = (place << 44) + ((actions.microbatch.astype(np.int64) + 1) << 16) + actions.slice + 1
-    return codes
-
-
-def _unbacked(actions: Actions) -> Bools | None:
-    """The forwards of a step that no backward follows; None where some backward has no forward, or comes twice.
-
-    Of several forwards of one name the last before the backward is its own.
-    """
-    codes, forward = _codes(actions), actions.kind == Kind.F
-    begun: dict[int, int] = {}
-    twice: set[tuple[int, int]] = set()
-    columns = (codes[~forward], actions.kind[~forward], actions.start[~forward])
-    for code, kind, start in zip(*(column.tolist() for column in columns), strict=True):
-        if (code, kind) in twice:
-            return None
-        twice.add((code, kind))
-        begun[code] = min(begun.get(code, start), start)
-    own: dict[int, int] = {}
-    for row in np.flatnonzero(forward).tolist():
-        code = int(codes[row])
-        if actions.start[row] < begun.get(code, NONE):
-            own[code] = row
-    if own.keys() != begun.keys():
-        return None
-    extra: Bools = forward.copy()
-    extra[list(own.values())] = False
-    return extra
+    return codes(actions.stage, actions.chunk, actions.microbatch, actions.slice)
 
 
 def _first(actions: Actions, count: int) -> Bools:
@@ -110,12 +196,6 @@ def _first(actions: Actions, count: int) -> Bools:
     extra = np.zeros(len(actions), bool)
     extra[np.flatnonzero(actions.kind == Kind.F)[:count]] = True
     return extra
-
-
-def _is_apart(actions: Actions, extra: Bools) -> bool:
-    """Whether an evaluation is over before the training begins, or begins when its last backward has begun."""
-    first, last = actions.start[~extra].min(), actions.start[~extra].max()
-    return bool(actions.start[extra].max() < first or actions.start[extra].min() > last)
 
 
 def _forwards(extra: Actions) -> int:

@@ -7,7 +7,7 @@ holds nothing else.
 
 Actions speak, too: none begins before the action that makes its input ended. Which one that is may be guessed, and a
 recorder may begin an action before its input is there: what actions say of two ranks counts where it does not
-contradict their messages.
+contradict their messages and, with these, bounds the two clocks both ways.
 """
 
 from __future__ import annotations

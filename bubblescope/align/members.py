@@ -130,5 +130,5 @@ def _halves(timeline: RankTimeline) -> Iterator[tuple[str, int, int]]:
     m = timeline.messages
     for call, direction in zip(m.call.tolist(), m.direction.tolist(), strict=True):
         args = timeline.calls[call]
-        if args.peer >= 0 and direction != Messages.EITHER:
+        if args.group and args.peer >= 0 and direction != Messages.EITHER:
             yield args.group, direction, args.peer

@@ -2,7 +2,9 @@
 
 Halves are told apart by labels where these stand. Else the k-th send to a peer belongs to the k-th action whose output
 goes there, and the k-th receive to the action that needs the k-th output of that peer: what one rank sends another
-arrives in the order in which it was sent, which need not be that in which it is used.
+arrives in the order in which it was sent, which need not be that in which it is used. Where receives so paired would
+end behind the starts of more of their actions than receives in the order of use, they were told apart by more than
+their order (tags of gloo, streams of their own), and it is the order of use that counts.
 Two halves are one message when they carry the output of one action to the action that needs it. An action may come
 again in its step, as where an evaluation stands in it: then the halves of each time belong together.
 """
@@ -20,7 +22,7 @@ from bubblescope.model.columns import Columns, Ints, Times, column
 from bubblescope.model.job import Job, Match
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["NONE", "UNKNOWN", "Pairing", "makers", "matches", "pair", "produced"]
+__all__ = ["NONE", "UNKNOWN", "Pairing", "makers", "matches", "neighbours", "pair", "produced"]
 
 NONE = -1
 UNKNOWN = np.iinfo(np.int64).min
@@ -143,6 +145,19 @@ def makers(job: Job) -> Makers:
     return found
 
 
+def neighbours(job: Job) -> dict[int, tuple[Ints, Ints]]:
+    """For each action of each rank of a pipeline, the ranks that its output goes to and its input comes from, or NONE.
+
+    They come in the order of `Messages.SEND` and `Messages.RECV`.
+    """
+    holders = _Holders(job)
+    return {
+        rank: (_peers(job, rank, holders, Messages.SEND), _peers(job, rank, holders, Messages.RECV))
+        for rank in job.timelines
+        if rank in holders.place
+    }
+
+
 def _positions(timeline: RankTimeline, place: tuple[int, int] | None) -> Iterator[tuple[int, Position]]:
     """(row, position) of every action of a rank in a pipeline."""
     if place is not None:
@@ -209,10 +224,19 @@ def _ends(job: Job, rank: int, holders: _Holders, made: Makers) -> Ints:
     result = _labelled(timeline)
     if rank not in holders.place or np.any(result >= 0):
         return result
-    for direction in (Messages.RECV, Messages.SEND):
-        for message_rows, action_rows in _matched(job, rank, holders, made, direction):
-            result[message_rows] = action_rows
+    for rows, actions in _matched(job, rank, holders, Messages.SEND):
+        result[rows] = actions
+    received = list(_matched(job, rank, holders, Messages.RECV))
+    sent = [(rows, _as_made(actions, *made[rank])) for rows, actions in received] if _counted(timeline) else received
+    for rows, actions in min((sent, received), key=lambda order: _early(timeline, order)):
+        result[rows] = actions
     return _believed(timeline, result)
+
+
+def _early(timeline: RankTimeline, order: Sequence[tuple[Ints, Ints]]) -> int:
+    """How many actions would begin before the receives that they await end."""
+    messages, actions = timeline.messages, timeline.actions
+    return sum(int(np.sum(messages.end[rows] > actions.start[needing])) for rows, needing in order)
 
 
 def _labelled(timeline: RankTimeline) -> Ints:
@@ -238,7 +262,7 @@ def _labelled(timeline: RankTimeline) -> Ints:
     return result
 
 
-def _matched(job: Job, rank: int, holders: _Holders, made: Makers, direction: int) -> Iterator[tuple[Ints, Ints]]:
+def _matched(job: Job, rank: int, holders: _Holders, direction: int) -> Iterator[tuple[Ints, Ints]]:
     """Runs of messages and the actions they belong to, by step and peer; runs of unequal length match nothing."""
     timeline = job.timelines[rank]
     peer_of = _peers(job, rank, holders, direction)
@@ -250,14 +274,16 @@ def _matched(job: Job, rank: int, holders: _Holders, made: Makers, direction: in
         groups = [(mine[messages.peer[mine] == p], needing[peer_of[needing] == p]) for p in np.unique(peer_of[needing])]
         for message_rows, action_rows in groups if named else [(mine, needing)]:
             if len(message_rows) == len(action_rows):
-                sent = named and direction == Messages.RECV and rank in made
-                yield message_rows, _as_made(action_rows, made[rank][1]) if sent else action_rows
+                yield message_rows, action_rows
 
 
-def _as_made(actions: Ints, maker: Ints) -> Ints:
-    """Actions in the order in which one rank makes their inputs; as they are if not all of that was recorded."""
-    made = maker[actions]
-    return actions if np.any(made == NONE) else actions[np.argsort(made, kind="stable")]
+def _as_made(actions: Ints, ranks: Ints, rows: Ints) -> Ints:
+    """Actions in the order in which one rank makes their inputs.
+
+    As they are where not all of that was recorded, or several ranks make it. `ranks` and `rows` are those of `Makers`.
+    """
+    made, by = rows[actions], ranks[actions]
+    return actions if np.any((made == NONE) | (by != by[:1])) else actions[np.argsort(made, kind="stable")]
 
 
 def _peers(job: Job, rank: int, holders: _Holders, direction: int) -> Ints:

@@ -15,7 +15,7 @@ from bubblescope.align.chunks import chunked
 from bubblescope.align.clocks import Links, fit
 from bubblescope.align.communicators import resolved
 from bubblescope.align.counted_on import counted_anew
-from bubblescope.align.evaluations import set_aside
+from bubblescope.align.evaluations import set_aside, set_aside_untold
 from bubblescope.align.exchanged import exchanged
 from bubblescope.align.from_one import from_zero
 from bubblescope.align.lines import lined
@@ -65,7 +65,7 @@ def resolve(timelines: Timelines, options: Options) -> Job:
             *_conflict(staged, plan, options, told=untold is None and chunks.told),
         ),
     )
-    return _on_one_clock(job)
+    return _on_one_clock(set_aside_untold(job))
 
 
 def _named(timelines: Timelines) -> bool:

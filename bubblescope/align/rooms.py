@@ -27,15 +27,24 @@ def _side(points: Points) -> Side:
 
 
 def believed(told: Links, more: Links) -> Bools:
-    """Which of more links may be so: those of two ranks stand or fall together, by what is told of the two."""
+    """Which of more links may be so: those of two ranks stand or fall together, by what is told of the two.
+
+    They have to bound the clocks both ways, with what is told: what bounds one way only, nothing could contradict, and
+    a guess that is wrong would move a clock by as much as it is.
+    """
     keep = np.ones(len(more), bool)
     low, high = np.minimum(more.first, more.second), np.maximum(more.first, more.second)
     for one, other in np.unique(np.stack([low, high], axis=1), axis=0).tolist():
         rows = (low == one) & (high == other)
         known = told.take(_of(told, one, other))
-        if len(known):
-            keep[rows] = _gap(Links.concat((known, more.take(rows))), one) <= max(TOLERANCE, _gap(known, one))
+        both = Links.concat((known, more.take(rows)))
+        keep[rows] = _two_sided(both) and (not len(known) or _gap(both, one) <= max(TOLERANCE, _gap(known, one)))
     return keep
+
+
+def _two_sided(links: Links) -> bool:
+    """Whether links of two ranks bound their clocks both ways."""
+    return bool(np.any(links.both)) or len(np.unique(links.first)) > 1
 
 
 def _of(links: Links, one: int, other: int) -> Bools:

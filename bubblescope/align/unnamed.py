@@ -1,17 +1,20 @@
 """What ranks that no label and no group names show of their place in a pipeline: counts and peers of messages, times.
 
-In a pipeline an inner rank sends and receives four messages for every forward it runs (two without
-a backward); the two ends are short of half of that for every micro-batch. So the ranks that are
-short count the pipelines, and how short they are counts the chunks a rank.
+In a pipeline an inner rank receives a message for every forward and every backward that it runs, and sends one; the two
+ends are short of half of that for every micro-batch, in an evaluation as in a training. So the ranks that are short
+count the pipelines, and how short they are counts the chunks a rank.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 
 from bubblescope.model.actions import Kind
+from bubblescope.model.columns import distinct
 from bubblescope.model.job import Pipeline
 from bubblescope.model.timeline import Messages, RankTimeline
 
@@ -28,7 +31,7 @@ __all__ = [
 ]
 
 END = 0.1
-"""Messages a forward below which nothing is short."""
+"""Messages a forward or backward below which nothing is short."""
 
 Timelines = Mapping[int, RankTimeline]
 
@@ -39,40 +42,41 @@ def line(ranks: Iterable[int]) -> Pipeline:
 
 
 def shortage(timeline: RankTimeline) -> float:
-    """Messages a forward that a rank is short of an inner one's: 0 inside, on an end 2 / v (1 / v forward-only)."""
-    forwards = int(np.sum(timeline.actions.kind == Kind.F))
-    return 2 * _ways(timeline) - len(timeline.messages) / forwards if forwards else 0.0
+    """Messages that a rank is short of an inner one's two a forward or backward: 0 inside, on an end 1 / v."""
+    passes, messages = _a_step(timeline)
+    return 2 - messages / passes if passes else 0.0
 
 
 def shortages(timelines: Timelines) -> dict[int, float]:
-    """The same of each rank of a job, by the forwards that most of its ranks run in a step.
+    """The same of each rank of a job, by the forwards and backwards that the ranks with most of them run in a step.
 
     Where stages turn back on a rank, no message parts the forwards of two stages, so that they may look like one.
     """
     counts = {rank: _a_step(timeline) for rank, timeline in timelines.items()}
-    most = max((forwards for forwards, _ in counts.values()), default=0.0)
-    return {
-        rank: 2 * _ways(timelines[rank]) - messages / most if forwards else 0.0
-        for rank, (forwards, messages) in counts.items()
-    }
+    most = max((passes for passes, _ in counts.values()), default=0.0)
+    return {rank: 2 - messages / most if passes else 0.0 for rank, (passes, messages) in counts.items()}
 
 
 def _a_step(timeline: RankTimeline) -> tuple[float, float]:
-    """Forwards and messages of a step, on average over those with forwards."""
-    forwards = timeline.actions.step[timeline.actions.kind == Kind.F]
-    steps = max(1, len(np.unique(forwards)))
-    return len(forwards) / steps, len(timeline.messages) / steps
+    """Forwards and backwards, those of weights left out, and messages: of most steps, else on average.
 
-
-def _ways(timeline: RankTimeline) -> int:
-    """2 where messages go forward and back, 1 without a backward."""
-    kind = timeline.actions.kind
-    return 2 if np.any((kind == Kind.B) | (kind == Kind.I)) else 1
+    Of an evaluation whose forwards nothing tells, as it keeps no gradients, messages alone are there, in steps of their
+    own or beside a training.
+    """
+    passed = timeline.actions.step[timeline.actions.kind != Kind.W]
+    steps = distinct(passed)
+    if not len(steps):
+        return 0.0, 0.0
+    counts = [(int(np.sum(passed == step)), int(np.sum(timeline.messages.step == step))) for step in steps.tolist()]
+    usual, often = Counter(counts).most_common(1)[0]
+    if 2 * often > len(counts):
+        return usual
+    return fmean(passes for passes, _ in counts), fmean(messages for _, messages in counts)
 
 
 def chunks(timelines: Timelines) -> int | None:
     """Chunks a rank, from how short the ends are; None where that is no whole number, or differs."""
-    counts = [_ways(timelines[rank]) / lacks for rank, lacks in shortages(timelines).items() if lacks > END]
+    counts = [1 / lacks for lacks in shortages(timelines).values() if lacks > END]
     if not counts or max(counts) - min(counts) > END or abs(min(counts) - round(min(counts))) > END:
         return None
     return max(1, round(min(counts)))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, stdev
 
 from bubblescope._version import __version__
+from bubblescope.align.layout import ASSUMED
 from bubblescope.analysis import communication, missing, quality, stages
 from bubblescope.analysis.absence import signs
+from bubblescope.analysis.apart import sound, whole
 from bubblescope.analysis.balance import imbalance
 from bubblescope.analysis.causes import LIMIT, Reasons, reasons
 from bubblescope.analysis.doubts import doubts
@@ -17,7 +19,8 @@ from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.samples import samples
 from bubblescope.analysis.slow_links import slow_links
 from bubblescope.analysis.spent import rank_rows, worst_bubbles
-from bubblescope.analysis.step_times import step_times
+from bubblescope.analysis.step_times import step_times, unlike
+from bubblescope.analysis.steps import StepUse
 from bubblescope.analysis.study import Size, Study
 from bubblescope.analysis.throughput import conflicts, throughput
 from bubblescope.analysis.trust import judged
@@ -34,9 +37,9 @@ def assemble(found: Study, options: Options) -> report.Report:
     job = found.job
     origin = min((int(t.steps.start.min()) for t in job.timelines.values() if len(t.steps)), default=0)
     unseen = _unseen_stages(found)
-    doubtful = doubts(found)
+    doubtful = (*doubts(found), *unlike(found))
     stage_rows = stages.stages(job, found.steps)
-    per_step = _per_step(found.steps)
+    per_step = _per_step(found.whole)
     measured = fmean(per_step) if per_step else None
     why = reasons(found, measured, found.variation, options.attribution)
     times = step_times(found)
@@ -53,7 +56,7 @@ def assemble(found: Study, options: Options) -> report.Report:
             error_ns=job.clock.error,
             violations=job.clock.violations,
         ),
-        layout=_layout(job),
+        layout=_layout(found),
         schedule=_schedule(found),
         steps=_steps(found, origin, why),
         bubble=_bubble(found, per_step, why, options, trusted=not doubtful),
@@ -86,14 +89,16 @@ def _inputs(job: Job) -> tuple[report.Input, ...]:
     )
 
 
-def _layout(job: Job) -> report.Layout:
+def _layout(found: Study) -> report.Layout:
+    job = found.job
     plan = job.plan
     held = sorted(stages.holders(job).items())
+    told = plan.sized and _shown(found)
     return report.Layout(
         world_size=plan.world_size if plan.sized else None,
-        pp=plan.pp if plan.sized and not signs(job) else None,
-        tp=plan.tp if plan.sized else None,
-        dp=plan.dp if plan.sized else None,
+        pp=plan.pp if told and not signs(job) else None,
+        tp=plan.tp if told else None,
+        dp=plan.dp if told else None,
         cp=plan.cp,
         ep=plan.ep,
         virtual=job.virtual if plan.pipelines else 1,
@@ -103,6 +108,13 @@ def _layout(job: Job) -> report.Layout:
         if plan.pipelines
         else (),
     )
+
+
+def _shown(found: Study) -> bool:
+    """Whether the degrees are more than an assumption: a schedule fits, or the ranks cannot be several pipelines."""
+    size = found.job.plan.world_size
+    fits = found.schedule is not None and found.schedule.verdict.best is not None
+    return found.job.plan.source != ASSUMED or fits or all(size % depth for depth in range(2, size))
 
 
 def _unseen_stages(found: Study) -> tuple[int, ...]:
@@ -182,7 +194,7 @@ def _steps(found: Study, origin: int, why: Reasons) -> tuple[report.Step, ...]:
     rows = []
     for use in found.uses:
         here = [view.steps[use.number] for view in found.views.values() if use.number in view.steps]
-        pipelines = [p for p in pipeline_steps(found.job, found.views, use.number) if p.seen] if use.complete else []
+        pipelines = _lines(found, use)
         rows.append(
             report.Step(
                 step=use.number,
@@ -203,17 +215,27 @@ def _steps(found: Study, origin: int, why: Reasons) -> tuple[report.Step, ...]:
     return tuple(rows)
 
 
-def _per_step(steps: Iterable[PipelineStep]) -> list[float]:
-    """The bubble of every step that has a pipeline seen whole, the mean over these."""
-    whole = [step for step in steps if step.seen]
-    return [fmean(p.bubble for p in whole if p.step == n) for n in dict.fromkeys(p.step for p in whole)]
+def _lines(found: Study, use: StepUse) -> list[PipelineStep]:
+    """The pipelines of a step that were seen whole and have a time of their own."""
+    if use.used:
+        return [step for step in found.whole if step.step == use.number]
+    return whole(pipeline_steps(found.job, found.views, use.number)) if use.complete else []
+
+
+def _per_step(steps: Sequence[PipelineStep]) -> list[float]:
+    """The bubble of every step, the mean over its pipelines, which were seen whole."""
+    return [fmean(p.bubble for p in steps if p.step == n) for n in dict.fromkeys(p.step for p in steps)]
 
 
 def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Options, *, trusted: bool) -> report.Bubble:
-    whole, owed = found.whole, found.theory
+    seen, owed = found.whole, found.theory
     measured = fmean(per_step) if per_step else None
     left = abs(why.causes[-1].share) if why.causes else 0.0
-    lower, upper = _bounds(found) if measured is not None else missing.interval(found.job, found.steps)
+    lower, upper = None, None
+    if measured is not None:
+        lower, upper = _bounds(found)
+    elif _shown(found):
+        lower, upper = missing.interval(found.job, sound(found.steps))
     return report.Bubble(
         measured=measured,
         lower=lower,
@@ -224,19 +246,24 @@ def _bubble(found: Study, per_step: Sequence[float], why: Reasons, options: Opti
         replay=owed.replay if measured is not None else None,
         gap=measured - owed.formula if measured is not None and owed.formula is not None else None,
         ratio_to_ideal=measured / (1 - measured) if measured is not None and measured < 1 else None,
-        span=fmean(p.span_bubble for p in whole) if whole else None,
-        window_ns=round(fmean(p.window.length for p in whole)) if whole else None,
+        span=fmean(p.span_bubble for p in seen) if seen else None,
+        window_ns=round(fmean(p.window.length for p in seen)) if seen else None,
         trusted=trusted and measured is not None and left <= LIMIT,
         attribution=options.attribution,
         causes=why.causes,
         by_position=why.positions,
         by_phase=why.phases,
-        by_microbatches=tuple(map(_of_size, found.sizes)),
+        by_microbatches=tuple(size for size in map(_of_size, found.sizes) if _known(size)),
     )
 
 
+def _known(size: report.SizeBubble) -> bool:
+    """Whether a size has any number: without a whole step or a schedule it has none, as little as the rest has."""
+    return any(number is not None for number in (size.measured, size.formula, size.replay))
+
+
 def _of_size(size: Size) -> report.SizeBubble:
-    per_step = _per_step(size.steps)
+    per_step = _per_step(whole(size.steps))
     return report.SizeBubble(
         microbatches=size.microbatches,
         steps=tuple(size.numbers),

@@ -2,11 +2,12 @@
 
 A rank tells it of a step where each of its forwards has a backward, or none has one in a job that trains. A step whose
 ranks tell the same is whole, whatever its size; where they differ something is missing, or was cut off. A step between
-others of which no rank tells any action is an evaluation, too: without gradients autograd numbers nothing.
+whole ones of which no rank tells any action is an evaluation, too: without gradients autograd numbers nothing.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 
@@ -14,7 +15,8 @@ import numpy as np
 
 from bubblescope.analysis.steps import Content, RankStep
 from bubblescope.model.actions import Kind
-from bubblescope.model.columns import Ints, distinct
+from bubblescope.model.columns import distinct
+from bubblescope.model.unbacked import codes
 
 __all__ = ["contents"]
 
@@ -38,19 +40,34 @@ def contents(steps: Steps) -> dict[int, Content]:
 def _is_sure(number: int, known: Mapping[int, Content], steps: Steps) -> bool:
     """Whether a step cannot have been cut off: two stages agree, another step is like it, or it has neighbours.
 
-    The ends of a recording cut the stages of a pipeline in different places.
+    The ends of a recording cut the stages of a pipeline in different places. Steps without any action, of which one or
+    more may stand at its ends, are evaluations if such a one stands between others that have some; beside others that
+    are told by halves it is as little told as these.
     """
     ends = {n for mine in steps.values() for n in (min(mine), max(mine))}
+    if not known[number].microbatches:
+        busy = [n for mine in steps.values() for n, step in mine.items() if len(step.rows)]
+        empty = [n for n, content in known.items() if not content.microbatches]
+        halves = any(n not in known and n not in ends for n in _beside(number, known, steps))
+        return not halves and any(min(busy) < n < max(busy) for n in empty)
     stages = {stage for mine in steps.values() for stage in np.unique(mine[number].actions.stage).tolist()}
     return len(stages) > 1 or number not in ends or Counter(known.values())[known[number]] > 1
 
 
+def _beside(number: int, known: Mapping[int, Content], steps: Steps) -> list[int]:
+    """The steps next to one that show any action."""
+    acting = sorted(n for n in next(iter(steps.values())) if n not in known or known[n].microbatches)
+    at = bisect_left(acting, number)
+    return [*acting[max(0, at - 1) : at], *acting[at : at + 1]]
+
+
 def _content(step: RankStep, *, trained: bool) -> tuple[Content, tuple[int, ...]] | None:
     """What a rank did in a step, and with which micro-batches; None where forwards and backwards do not fit."""
-    codes, forward = _codes(step), step.actions.kind == Kind.F
-    forwards, backwards = np.sort(codes[forward]), distinct(codes[~forward])
-    named = tuple(np.unique(step.actions.microbatch[forward]).tolist())
-    if not len(codes):
+    a, forward = step.actions, step.actions.kind == Kind.F
+    code = codes(a.stage, a.chunk, a.microbatch, a.slice)
+    forwards, backwards = np.sort(code[forward]), distinct(code[~forward])
+    named = tuple(np.unique(a.microbatch[forward]).tolist())
+    if not len(code):
         return Content("evaluation", 0), named
     if not named:
         return None
@@ -59,10 +76,3 @@ def _content(step: RankStep, *, trained: bool) -> tuple[Content, tuple[int, ...]
     if not np.array_equal(forwards, backwards):
         return None
     return Content("mixed" if step.extra else "training", len(named), step.extra), named
-
-
-def _codes(step: RankStep) -> Ints:
-    """A number for each stage, micro-batch and slice; a backward has that of its forward."""
-    a = step.actions
-    codes: Ints = (a.stage.astype(np.int64) << 44) + ((a.microbatch.astype(np.int64) + 1) << 16) + a.slice + 1
-    return codes

@@ -5,29 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from bubblescope.align.layout import ASSUMED
 from bubblescope.align.sizes import states_size
 from bubblescope.analysis.pipeline import PipelineStep
 from bubblescope.model.job import Job
 
-__all__ = ["ASSUMPTION", "interval"]
+__all__ = ["assumptions", "interval"]
 
 LIGHTEST, HEAVIEST = 0.9, 1.1
-ASSUMPTION = (
-    "an unseen stage is assumed to work between 0.9 times the lightest and 1.1 times the heaviest seen one: "
-    "the lower bound inside the seen ranks' own span, the upper inside the longest window that the step leaves, and "
-    "open where no recorded rank tells how long the step is; where nothing states the number of ranks, the last stage "
-    "may do any work"
-)
 
 _Range = tuple[float, float]
 
 
 def interval(job: Job, steps: Sequence[PipelineStep]) -> tuple[float | None, float | None]:
-    """Mean lower and upper bound of the bubble over steps, under ASSUMPTION; None without any step."""
+    """Mean lower and upper bound of the bubble over steps, under `assumptions`; None without any step.
+
+    None, too, where the number of stages is assumed although ranks were recorded: those of which no action is told may
+    be of other pipelines.
+    """
     bounds = [_bounds(job, step) for step in steps]
-    if not bounds:
+    untold = any(len(t.messages) and not len(t.actions) for t in job.timelines.values())
+    if not bounds or (untold and job.plan.source == ASSUMED):
         return None, None
     return fmean(low for low, _ in bounds), fmean(high for _, high in bounds)
+
+
+def assumptions(job: Job, steps: Sequence[PipelineStep]) -> tuple[str, ...]:
+    """What the interval over these steps rests on; nothing without any step."""
+    if not steps:
+        return ()
+    ends = {step.window_bounds[1] is None for step in steps}
+    upper = " or ".join(
+        text
+        for text, holds in (
+            ("inside the longest window that the step leaves", False in ends),
+            ("open where no recorded rank tells how long the step is", True in ends),
+        )
+        if holds
+    )
+    usual = (
+        f"an unseen stage is assumed to work between {LIGHTEST} times the lightest and {HEAVIEST} times the "
+        f"heaviest seen one: the lower bound inside the seen ranks' own span, the upper {upper}"
+    )
+    untold = "nothing states the number of ranks, so the last stage may do any work"
+    return (usual, untold) if _is_untold(job) else (usual,)
 
 
 def _bounds(job: Job, step: PipelineStep) -> tuple[float, float]:

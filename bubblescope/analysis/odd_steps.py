@@ -21,13 +21,16 @@ def odd_steps(uses: Sequence[StepUse]) -> Finding | None:
 
 
 def _evaluations(uses: Sequence[StepUse]) -> Iterator[str]:
-    alone = [use for use in uses if use.content and use.content.kind == "evaluation"]
-    for what, told in (("forwards only", True), ("no action that was told", False)):
-        found = [use.number for use in alone if use.content and bool(use.content.microbatches) == told]
-        if len(found) == 1:
-            yield f"{_named(found)} holds {what}: an evaluation, which is not counted"
-        elif found:
-            yield f"{_named(found)} hold {what}: evaluations, which are not counted"
+    contents = [(use.number, use.content) for use in uses if use.content and use.content.kind == "evaluation"]
+    told, untold = ([n for n, content in contents if bool(content.microbatches) == held] for held in (True, False))
+    if told:
+        what = (
+            "is an evaluation (forwards only) and is" if len(told) == 1 else "are evaluations (forwards only) and are"
+        )
+        yield f"{words.steps_named(told)} {what} not measured"
+    if untold:
+        what = "it is taken for an evaluation" if len(untold) == 1 else "they are taken for evaluations"
+        yield f"no action could be read in {words.steps_named(untold)}; as other steps train, {what}"
 
 
 def _mixed(uses: Sequence[StepUse]) -> Iterator[str]:
@@ -35,9 +38,10 @@ def _mixed(uses: Sequence[StepUse]) -> Iterator[str]:
     if found:
         numbers, extra = [use.number for use, _ in found], sorted({count for _, count in found})
         one, used = len(found) == 1, any(use.used for use, _ in found)
-        more = f"{' or '.join(map(str, extra))} forward{'' if extra == [1] else 's'} more than backwards"
-        fate = "and only the training is measured" if used else f"which {'is' if one else 'are'} left out"
-        yield f"{_named(numbers)} hold{'s' * one} {more} (an evaluation?), {fate}"
+        more = f"{' or '.join(map(str, extra))} more forward{'' if extra == [1] else 's'} than backwards"
+        measured = "the bubble is that of the training alone, while step time and speed include the rest"
+        fate = measured if used else f"{'it is' if one else 'they are'} left out"
+        yield f"{words.steps_named(numbers)} {'has' if one else 'have'} {more}, probably an evaluation; {fate}"
 
 
 def _sizes(uses: Sequence[StepUse]) -> Iterator[str]:
@@ -46,11 +50,6 @@ def _sizes(uses: Sequence[StepUse]) -> Iterator[str]:
         if use.complete and use.content and use.content.kind != "evaluation":
             of.setdefault(use.content.microbatches, []).append(use.number)
     if len(of) > 1:
-        sizes = [f"of {size} ({words.rank_list(numbers)})" for size, numbers in sorted(of.items())[:MOST]]
         usual = {use.content.microbatches for use in uses if use.used and use.content}
-        counts = "".join(f", of which those of {size} are counted" for size in usual)
-        yield f"steps {words.enumerate_words(sizes)} micro-batches{counts}"
-
-
-def _named(numbers: Sequence[int]) -> str:
-    return f"step{'' if len(numbers) == 1 else 's'} {words.rank_list(numbers)}"
+        measured = "".join(f"; the report measures those of {size}" for size in usual)
+        yield f"steps differ in size: {words.sizes(of, MOST)}{measured}"

@@ -12,7 +12,7 @@ from bubblescope.analysis.absence import signs
 from bubblescope.analysis.communication import unpaired
 from bubblescope.analysis.coverage import coverage, explained
 from bubblescope.analysis.implausible import implausible
-from bubblescope.analysis.missing import ASSUMPTION
+from bubblescope.analysis.missing import assumptions
 from bubblescope.analysis.odd_steps import odd_steps
 from bubblescope.analysis.overlaps import overlapping
 from bubblescope.analysis.ranks import RankView
@@ -76,7 +76,7 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding], stat
     odd = implausible(job, {use.number for use in found.uses if use.used})
     findings += [*odd, *job.findings, *found.findings, *doubtful, *stated]
     noticed = [
-        _missing(job, unseen),
+        _missing(found, unseen),
         _incomplete(found.uses) if found.piped else None,
         odd_steps(found.uses) if found.piped else None,
         _unlabelled(job) if found.piped else _ambiguous(job),
@@ -89,7 +89,8 @@ def judge(found: Study, unseen: Sequence[int], doubtful: Sequence[Finding], stat
     ]
     findings += [finding for finding in noticed if finding is not None]
     findings = [_pressing(finding, job) for finding in findings]
-    degraded = bool(unseen or doubtful) or (found.piped and not found.used)
+    unmeasured = {use.left_out for use in found.uses} - {"not-asked", "evaluation"}
+    degraded = bool(unseen or doubtful) or (found.piped and not found.used and bool(unmeasured))
     degraded |= any(f.code in DEGRADING and f.severity != "info" for f in findings)
     verdict: Verdict = "degraded" if degraded else "ok"
     return Quality(verdict=verdict, findings=tuple(findings), coverage=coverage(found))
@@ -102,15 +103,16 @@ def _pressing(finding: Finding, job: Job) -> Finding:
     return replace(finding, severity="warning") if finding.code == "nccl-payloads" and needed else finding
 
 
-def _missing(job: Job, unseen: Sequence[int]) -> Finding | None:
+def _missing(found: Study, unseen: Sequence[int]) -> Finding | None:
+    job = found.job
     ranks = missing_ranks(job)
     if not ranks:
         return None
-    of = f"{len(ranks)} of the {job.plan.world_size} ranks" if job.plan.sized else words.counted(len(ranks), "rank")
-    message = f"no trace of {of}: {_some(ranks)}"
+    of = f" of {job.plan.world_size}" if job.plan.sized else ""
+    message = f"{words.ranks_named(ranks)}{of} {'has' if len(ranks) == 1 else 'have'} no trace"
     if unseen:
-        stages = _some(unseen)
-        return Finding("missing-ranks", "warning", f"{message}; unseen stages: {stages}, so {ASSUMPTION}")
+        parts = (f"{message}; unseen stages: {_some(unseen)}", *assumptions(job, found.steps))
+        return Finding("missing-ranks", "warning", "; ".join(parts))
     return Finding("missing-ranks", "info", message)
 
 
@@ -209,7 +211,8 @@ def _unpaired(views: Mapping[int, RankView]) -> Finding | None:
     halves = unpaired(views)
     if not halves:
         return None
-    return Finding("unpaired-p2p", "info", f"{halves} sends and receives have no partner in the traces")
+    what = "1 send or receive" if halves == 1 else f"{halves} sends and receives"
+    return Finding("unpaired-p2p", "info", f"{what} could not be paired with the other side")
 
 
 def _assumed(job: Job) -> Finding | None:

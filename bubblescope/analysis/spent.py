@@ -54,7 +54,8 @@ def _in_pipeline(view: RankView, steps: list[PipelineStep]) -> _Spent:
 
 def _alone(found: Study, view: RankView) -> _Spent:
     """A rank without a pipeline: the window is the step."""
-    steps = [step for number, step in view.steps.items() if number in found.used] or list(view.steps.values())
+    numbers = found.used or [use.number for use in found.uses if use.left_out != "not-asked"]
+    steps = [step for number, step in view.steps.items() if number in numbers] or list(view.steps.values())
     parts = [whole_step(view.lanes, Window(step.start, step.end), piped=found.piped) for step in steps]
     return _Spent(parts, [], [], piped=False)
 

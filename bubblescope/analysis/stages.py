@@ -108,7 +108,7 @@ def _stage(stage: int, chunk: int, ranks: tuple[int, ...], sums: _Sums) -> repor
         chunk=chunk,
         ranks=ranks,
         forward_ns=mean.get(Kind.F),
-        backward_ns=mean.get(Kind.B, mean.get(Kind.I)),
+        backward_ns=mean.get(Kind.I, mean.get(Kind.B)),
         weight_ns=mean.get(Kind.W),
         work_ns=round(fmean(sums.work)),
         bubble=fmean(sums.bubble) if sums.bubble else None,

@@ -20,7 +20,7 @@ from bubblescope.model.timeline import Actions, RankTimeline
 
 __all__ = ["Content", "LeftOut", "RankStep", "StepUse", "choose", "first", "microbatches", "rank_steps", "rows_by"]
 
-LeftOut = Literal["incomplete", "not-asked", "evaluation", "other-size", "first"]
+LeftOut = Literal["not-asked", "incomplete", "evaluation", "other-size", "first"]
 """Why means do not take a step; of several reasons the first."""
 
 
@@ -198,8 +198,8 @@ def choose(
     warm = first(asked, wanted, held)
     used = [n for n in plain if n != warm] or plain
     passed: tuple[tuple[LeftOut, Collection[int]], ...] = (
-        ("incomplete", [n for n in numbers if not lacking[n]]),
-        ("not-asked", asked),
+        ("not-asked", [n for n in numbers if n in wanted]),
+        ("incomplete", asked),
         ("evaluation", [n for n in trained if n in plain or n not in sized]),
         ("other-size", sized),
         ("first", used),

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from bubblescope.align.pairs import UNKNOWN
+from bubblescope.analysis.apart import overtaken, whole
 from bubblescope.analysis.contents import contents
 from bubblescope.analysis.pipeline import PipelineStep, pipeline_steps
 from bubblescope.analysis.ranks import RankView, views
@@ -63,10 +64,10 @@ class Study:
         """Whether the job has a pipeline."""
         return bool(self.job.plan.pipelines)
 
-    @property
+    @cached_property
     def whole(self) -> list[PipelineStep]:
-        """The pipelines of used steps of which every stage was recorded."""
-        return [step for step in self.steps if step.seen]
+        """The pipelines of used steps of which every stage was recorded, and that have a time of their own."""
+        return whole(self.steps)
 
     @cached_property
     def variation(self) -> Variation | None:
@@ -84,10 +85,12 @@ def study(job: Job, options: Options) -> Study:
     named = all(seen[rank].timeline.reconstruction == "labels" for rank in told)
     held = contents(told)
     counted = _usual_size(told, held, options, named=named, chunks=job.untold_chunks or 1)
-    m = None if job.untold_chunks or not piped else options.microbatches or counted
+    m = None if job.untold_chunks or not piped else counted or options.microbatches
     uses = choose(told or members, options.steps, counted, held)
     numbers = [use.number for use in uses if use.used]
     steps = [step for number in numbers for step in pipeline_steps(job, seen, number)]
+    if steps and not options.microbatches and len(overtaken(steps)) == len(steps):
+        m = None  # what is called a step is a part of one
     # A schedule shows in steps that lack an action too, where there are no others.
     ordered = steps or [step for use in uses for step in pipeline_steps(job, seen, use.number)]
     half = len(told) < len(piped) and any(seen[rank].timeline.reconstruction == "kernels" for rank in told)
@@ -107,8 +110,9 @@ def study(job: Job, options: Options) -> Study:
 
     several = Counter(content.microbatches for content in held.values() if content.kind != "evaluation" and m)
     sizes = [sized(size) for size, count in sorted(several.items()) if count > 1] if len(several) > 1 else []
-    conflicts = (*_conflicts(options, counted, job.untold_chunks or 1), *_misfit(options, schedule))
-    return Study(job, seen, uses, steps, m, schedule, owed, conflicts, tuple(sizes))
+    known = tuple(size for size in sizes if size.numbers)  # of the steps that the user chose
+    conflicts = (*_conflicts(options, held, counted, job.untold_chunks or 1), *_misfit(options, schedule))
+    return Study(job, seen, uses, steps, m, schedule, owed, conflicts, known)
 
 
 def _usual_size(
@@ -151,8 +155,15 @@ def _misfit(options: Options, schedule: Schedule | None) -> tuple[Finding, ...]:
     return (Finding("metadata-conflict", "warning", message),)
 
 
-def _conflicts(options: Options, counted: int | None, chunks: int) -> tuple[Finding, ...]:
-    if options.microbatches is None or counted is None or options.microbatches * chunks == counted:
+def _conflicts(options: Options, held: Mapping[int, Content], counted: int | None, chunks: int) -> tuple[Finding, ...]:
+    """A stated number of micro-batches that no step has; of chunks that nothing tells apart each holds as many."""
+    stated = options.microbatches
+    if stated is None or counted is None or stated * chunks == counted:
         return ()
-    message = f"--microbatches {options.microbatches} contradicts the {counted} forwards of a stage in every step"
-    return (Finding("metadata-conflict", "warning", message),)
+    found = sorted({counted, *(content.microbatches for content in held.values() if content.kind != "evaluation")})
+    sizes = " or ".join(map(str, found))
+    if chunks == 1:
+        has = f"whose steps have {sizes} micro-batch{'' if found == [1] else 'es'}; those of {counted} are measured"
+    else:
+        has = f"in whose steps a rank runs {sizes} forwards of {chunks} chunks; it is not used"
+    return (Finding("metadata-conflict", "warning", f"--microbatches {stated} contradicts the traces, {has}"),)

@@ -19,6 +19,7 @@ PAIRED = 0.9
 
 WORDS = {
     "no-step": "no step is complete on every rank that was recorded",
+    "no-training": "no step that trains was asked for, or none is complete",
     "no-actions": "no forwards and backwards were told",
     "no-work": "no time of any rank was told",
     "no-schedule": "no known schedule has the order that was found",
@@ -76,14 +77,14 @@ def _doubts(report: Report, number: Number) -> tuple[str, ...]:
     """What speaks against a number beside findings."""
     covered = report.quality.coverage
     unpaired = covered is not None and covered.paired is not None and covered.paired < PAIRED
-    doubts: dict[Number, tuple[str, bool]] = {
-        "causes": ("residual", not report.bubble.trusted),
-        "ranks": ("unseen-window", any(rank.stages and rank.bubble is None for rank in report.ranks)),
-        "stages": ("unseen-window", any(stage.bubble is None for stage in report.stages)),
-        "communication": ("unpaired-p2p", unpaired),
-    }
-    reason, holds = doubts.get(number, ("", False))
-    return (reason,) if holds else ()
+    doubts: tuple[tuple[Number, str, bool], ...] = (
+        ("causes", "residual", not report.bubble.trusted),
+        ("causes", "unpaired-p2p", unpaired),
+        ("ranks", "unseen-window", any(rank.stages and rank.bubble is None for rank in report.ranks)),
+        ("stages", "unseen-window", any(stage.bubble is None for stage in report.stages)),
+        ("communication", "unpaired-p2p", unpaired),
+    )
+    return tuple(reason for doubted, reason, holds in doubts if doubted == number and holds)
 
 
 def _piped(report: Report) -> bool:
@@ -106,20 +107,29 @@ _APPLIES: dict[Number, Callable[[Report], bool]] = {
 
 def _no_step(report: Report) -> str:
     """Why nothing of a used step is there."""
+    if not any(step.used for step in report.steps) and any(step.left_out == "evaluation" for step in report.steps):
+        return "no-training"
     if not report.stages and not any(step.window_ns for step in report.steps):
         return "no-actions" if any(step.complete for step in report.steps) else "no-step"
     return "no-step" if not any(step.used for step in report.steps) else "missing-ranks"
 
 
+def _no_formula(report: Report) -> str:
+    """Why nothing tells what the schedule owes: it has no name, or its order was not seen whole, or it is silent."""
+    if report.schedule.name == "unknown":
+        return "no-schedule"
+    return "missing-ranks" if report.layout.missing_ranks and report.bubble.measured is None else "no-formula"
+
+
 _ABSENT: dict[Number, Callable[[Report], str | None]] = {
     "bubble": lambda report: _no_step(report) if report.bubble.lower is None else None,
     "schedule": lambda report: "no-schedule" if report.schedule.name == "unknown" else None,
-    "formula": lambda report: "no-formula" if report.bubble.formula is None else None,
+    "formula": lambda report: _no_formula(report) if report.bubble.formula is None else None,
     "causes": lambda report: None if report.bubble.causes else _no_step(report),
     "stages": lambda report: None if report.stages else _no_step(report),
     "ranks": lambda report: None if any(rank.window_ns for rank in report.ranks) else "no-work",
     "communication": lambda _: None,
     "imbalance": lambda report: _no_step(report) if report.imbalance.stage_ratio is None else None,
-    "throughput": lambda report: None if report.throughput else "missing-ranks" if report.stages else "no-step",
+    "throughput": lambda report: None if report.throughput else "missing-ranks" if report.stages else _no_step(report),
 }
 """Why a number is not there; None where it is."""

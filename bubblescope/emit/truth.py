@@ -117,19 +117,30 @@ class Truth:
 
     @property
     def usable(self) -> tuple[StepTruth, ...]:
-        """The steps that train and do nothing else, whatever their size: all but the first where two others remain.
-
-        A step that evaluates, too, is none of them: its window spans both, so that its bubble is that of neither.
-        """
-        plain = [step for step in self.steps if step.m and not step.evaluated]
-        begins = plain[:1] == list(self.steps[:1])
-        return tuple(plain[1:] if begins and len(plain) > 2 else plain)
+        """The steps that a mean may be taken over, whatever their size: see `used`."""
+        sizes = {step.m for step in self._later}
+        return tuple(sorted((step for size in sizes for step in self._of(size)), key=lambda step: step.number))
 
     @property
     def used(self) -> tuple[StepTruth, ...]:
-        """The steps that means are taken over: those of the commonest size, and of equally common ones the largest."""
-        size = commonest([step.m for step in self.usable])
-        return tuple(step for step in self.usable if step.m == size)
+        """The steps that means are taken over: those of the commonest size, and of equally common ones the largest.
+
+        Of that size those that train and do nothing else, and where there are none those that evaluate, too. The first
+        of all is left out where two others remain.
+        """
+        return self._of(commonest([step.m for step in self._later]))
+
+    @property
+    def _later(self) -> list[StepTruth]:
+        """The steps that train, without the first where two others like it remain."""
+        trained = [step for step in self.steps if step.m]
+        plain = [step for step in trained if not step.evaluated] or trained
+        return trained[1:] if len(plain) > 2 and plain[0] == trained[0] else trained
+
+    def _of(self, size: int) -> tuple[StepTruth, ...]:
+        sized = [step for step in self.steps if step.m == size]
+        plain = [step for step in sized if not step.evaluated] or sized
+        return tuple([step for step in plain if step in self._later] or plain)
 
     @property
     def bubble(self) -> float:

@@ -117,5 +117,6 @@ def _stage_times(found: Study) -> tuple[list[int], list[int]]:
         return fmean(of) if of else 0.0
 
     stages = range(found.job.last_stage + 1)
-    backward = [sum(time(stage, kind) for kind in (Kind.B, Kind.I, Kind.W)) for stage in stages]
+    # A schedule may split some backwards of a stage and not others: the halves are one backward, and no more of it.
+    backward = [time(stage, Kind.I) + time(stage, Kind.W) or time(stage, Kind.B) for stage in stages]
     return [round(time(stage, Kind.F)) for stage in stages], [round(ns) for ns in backward]

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bubblescope.analysis.contents import contents
 from bubblescope.analysis.steps import choose, microbatches, rank_steps
 from bubblescope.inventory import lanes
 from bubblescope.inventory.needs import needs
@@ -124,14 +125,17 @@ def _steps(timeline: RankTimeline, origin: int) -> tuple[StepInfo, ...]:
     """The steps of a rank; whether one is complete is told by the others of the same rank."""
     steps = rank_steps(timeline)
     told = len(timeline.actions) > 0
-    m = microbatches(steps.values(), named=timeline.reconstruction == "labels") if told else None
+    held = contents({timeline.rank: steps}) if told else {}
+    training = [step for n, step in steps.items() if n not in held or held[n].kind != "evaluation"]
+    m = microbatches(training, named=timeline.reconstruction == "labels") if told else None
     return tuple(
         StepInfo(
             step=use.number,
+            kind=use.content.kind if use.content else None,
             actions=len(steps[use.number].rows),
             complete=use.complete if told else None,
             start_ns=steps[use.number].start - origin,
             end_ns=steps[use.number].end - origin,
         )
-        for use in choose({timeline.rank: steps}, StepRange(), m)
+        for use in choose({timeline.rank: steps}, StepRange(), m, held)
     )

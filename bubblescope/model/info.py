@@ -52,10 +52,12 @@ class Counts:
 class StepInfo:
     """A step of a rank: how many actions it has, and whether it has as many as a whole step; None where none is told.
 
-    Times are on the rank's own clock, from `RankInfo.start_ns` on.
+    `kind` is what the step holds, by the actions of this rank alone; None where these do not tell it. Times are on the
+    rank's own clock, from `RankInfo.start_ns` on.
     """
 
     step: int
+    kind: Literal["training", "mixed", "evaluation", "inference"] | None
     actions: int
     complete: bool | None
     start_ns: int
@@ -132,7 +134,7 @@ class RankInfo:
         rank: None where the file does not tell it.
         start_ns: first moment of anything, since the Unix epoch where `absolute`, else on a clock of its own.
         span_ns: from there to the last moment of anything; None where nothing happened.
-        marked: whether the profiler or the framework marked the steps.
+        marked: whether the profiler or the framework marked steps, also where these marks are closer than steps.
         problem: why nothing can be told of the rank's work, None where it can.
     """
 

@@ -86,8 +86,8 @@ class Input:
 class Clock:
     """Nanoseconds to add to each rank's clock in the middle of the recording, by rank, and the error that stays.
 
-    `drift_ppm` is by how many microseconds a second that changes. `violations` counts pairs of messages and
-    collectives that contradict the order of cause and effect all the same.
+    `drift_ppm` is by how many microseconds a second that changes. `violations` counts pairs of messages,
+    actions and collectives that contradict the order of cause and effect all the same.
     """
 
     method: Literal["none", "recorded", "collectives", "p2p"]

@@ -74,6 +74,15 @@ class Spans:
         covered: Bools = (at >= 0) & (points < self.end[at]) if len(self) else np.zeros(len(points), bool)
         return covered
 
+    def within(self, start: Times, end: Times) -> Times:
+        """For each stretch [start, end) the nanoseconds of it that are covered."""
+        total = np.concatenate(([0], np.cumsum(self.end - self.start)))
+        begun = [np.searchsorted(self.start, points, "right") for points in (start, end)]
+        ends = np.concatenate(([np.iinfo(np.int64).min], self.end))  # of none, which nothing reaches
+        until = [total[at] - (ends[at].clip(points) - points) for at, points in zip(begun, (start, end), strict=True)]
+        covered: Times = until[1] - until[0]
+        return covered
+
     def minus(self, other: Spans) -> Spans:
         """What is covered here and not there."""
         return self._where(other, covered_there=False)

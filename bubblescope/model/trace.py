@@ -139,7 +139,8 @@ class Thread:
 class CommArgs:
     """What a communication call says of itself; empty strings and -1 where it says nothing.
 
-    `src` and `dst` are global ranks; `peer` is the other side's rank in the group, where only that is known.
+    `src` and `dst` are global ranks; `peer` is the other side's rank in the group, where only that is known, or where
+    nothing but a label says which group that is and this rank may be counted there as in the job.
     `elements` counts what this rank puts in or, if more, takes out.
     `purpose` is what the group is for, where it shows although nobody describes it.
     """

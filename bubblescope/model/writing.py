@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
     "ABSENT",
@@ -20,6 +20,8 @@ __all__ = [
     "ranks_named",
     "ratio",
     "size",
+    "sizes",
+    "steps_named",
 ]
 
 ABSENT = "–"  # noqa: RUF001  what stands where a number is unknown
@@ -118,3 +120,17 @@ def rank_list(ranks: Iterable[int], most: int = 6) -> str:
 def ranks_named(ranks: Sequence[int]) -> str:
     """`rank 3` or `ranks 2-4`."""
     return f"rank{'' if len(ranks) == 1 else 's'} {rank_list(ranks)}"
+
+
+def steps_named(steps: Sequence[int]) -> str:
+    """`step 3` or `steps 2-4`."""
+    return f"step{'' if len(steps) == 1 else 's'} {rank_list(steps)}"
+
+
+def sizes(steps: Mapping[int, Sequence[int]], most: int = 6) -> str:
+    """`1 micro-batch in steps 0-1, 2 in step 4`: the steps of each size; beyond `most` sizes are only counted."""
+    numbers = sorted(steps)[:most]
+    named = [counted(m, "micro-batch") if m == numbers[0] else str(m) for m in numbers]
+    shown = [f"{name} in {steps_named(steps[m])}" for name, m in zip(named, numbers, strict=True)]
+    hidden = len(steps) - len(shown)
+    return ", ".join([*shown, f"… {counted(hidden, 'more size')}"] if hidden else shown)

@@ -113,7 +113,8 @@ def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Times, *, trains
     if not trains:
         told[:] = FORWARD
         return told
-    shorter = _forward_in(opening, [leaders[g] for g in np.flatnonzero(np.bincount(group) > 1)])
+    alone = [leaders[g] for g in np.flatnonzero(np.bincount(group) > 1)]
+    shorter = _forward_in(opening, alone)
     if np.mean(group == group[first[0]]) > 0.9 and not shorter:
         for a, b, string in zip(edges[:-1], edges[1:], strings, strict=True):
             at = a + turn(string, took[a:b])
@@ -124,7 +125,7 @@ def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Times, *, trains
     if took[told == BACKWARD].sum() <= _LEAST * took[(told == FORWARD) & trained].sum():
         # The last stage begins with a forward and its backward, and what else there is are weight gradients.
         start = int(edges[np.flatnonzero(group == group[first[0]])[0]])
-        at = shorter or turn(opening, took[start : start + len(opening)])
+        at = shorter or _forward_before(opening, alone) or turn(opening, took[start : start + len(opening)])
         if shorter or not np.isin(opening[:at], opening[at:]).any():
             _by_opening(told, name, edges, opening[:at])
     return told
@@ -133,6 +134,13 @@ def _by_recurrence(name: Ints, segment: Ints, step: Ints, took: Times, *, trains
 def _forward_in(opening: Ints, others: list[Ints]) -> int:
     """How much of a forward with its backward is the forward, where it also stands alone, as in an evaluation; or 0."""
     fitting = [len(other) for other in others if len(other) < len(opening) and alike(opening[: len(other)], other)]
+    return min((n for n in fitting if n <= _MOST * len(opening)), default=0)
+
+
+def _forward_before(opening: Ints, others: list[Ints]) -> int:
+    """How much of a forward with its backward is left where the half of a backward that also stands alone ends it."""
+    shorter = [other for other in others if len(other) < len(opening)]
+    fitting = [len(opening) - len(other) for other in shorter if alike(opening[-len(other) :], other)]
     return min((n for n in fitting if n <= _MOST * len(opening)), default=0)
 
 

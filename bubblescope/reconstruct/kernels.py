@@ -24,6 +24,7 @@ from bubblescope.reconstruct.autograd import Blocks
 from bubblescope.reconstruct.balance import balanced, even
 from bubblescope.reconstruct.bases import APART, Piece, cut_up, in_order, parted, share
 from bubblescope.reconstruct.directions import BACKWARD, FORWARD, directions
+from bubblescope.reconstruct.halves import in_turns
 from bubblescope.reconstruct.once import once_a_step
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.recompute import layers_again, with_recomputation
@@ -67,7 +68,7 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     work, step, segment = work.take(kept), step[kept], segment[kept]
     took = work.end - work.start
     direction = directions(trace, work, segment, step, trains=trains)
-    segment = mended(segment, direction, work.name, step)
+    sent_between, segment = segment, mended(segment, direction, work.name, step)
     direction = layers_again(direction, segment)
     told = gradients.sorted_out(trace.names, direction, work.name, segment)
     if told is not None:
@@ -81,7 +82,7 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     weight, inputs = (matching(trace.names, word) for word in (gradients.WEIGHT_WORD, gradients.INPUT_WORD))
     pieces, bases = _put_off(pieces, bases, weight, inputs)
     pieces = _balanced(pieces, bases)
-    kinds = _kinds(pieces, bases)
+    kinds = _kinds(pieces, bases, work.name, sent_between)
     return _assembled(pieces, kinds, work.host) if kinds is not None else Blocks.empty()
 
 
@@ -128,10 +129,11 @@ def _balanced(pieces: list[Piece], bases: list[Ints]) -> list[Piece]:
     return in_order(result) if even(result, _called(result, {})) > even(pieces, _called(pieces, {})) else pieces
 
 
-def _kinds(pieces: list[Piece], bases: list[Ints]) -> list[Kind] | None:
+def _kinds(pieces: list[Piece], bases: list[Ints], name: Ints, segment: Ints) -> list[Kind] | None:
     """The kind of each piece, or None where their numbers make no pipeline.
 
-    Whether backwards are split is told by what leaves more steps even, and else by how many there are.
+    Whether backwards are split is told by what leaves more steps even, and else by how many there are. Where no string
+    differs from the others their turn tells the halves.
     """
     training, others = parted(pieces)
     forwards = sum(piece.direction == FORWARD for piece in training or others)
@@ -139,17 +141,18 @@ def _kinds(pieces: list[Piece], bases: list[Ints]) -> list[Kind] | None:
         return None
     if not training:
         return _called(pieces, {})
-    split = _split_kinds(pieces, bases)
-    options = [{}] if split is None else [{}, split]
+    of_base = _split_kinds(pieces, bases)
+    split = {piece: of_base[piece.base] for piece in training if piece.base in of_base}
+    options = [{}, split or in_turns(training, name, segment)]
     if len(training) - forwards > _SPLIT * forwards:
         options.reverse()
-    best = max(options, key=lambda of_base: even(training, _called(training, of_base)))
+    best = max(options, key=lambda kinds: even(training, _called(training, kinds)))
     return _called(pieces, best) if balanced(training, _called(training, best)) else None
 
 
-def _called(pieces: list[Piece], of_base: dict[int, Kind]) -> list[Kind]:
-    """The kind of each piece; a backward is whole where its string has no kind."""
-    return [Kind.F if piece.direction == FORWARD else of_base.get(piece.base, Kind.B) for piece in pieces]
+def _called(pieces: list[Piece], kinds: dict[Piece, Kind]) -> list[Kind]:
+    """The kind of each piece; a backward is whole where nothing tells that it is a half."""
+    return [Kind.F if piece.direction == FORWARD else kinds.get(piece, Kind.B) for piece in pieces]
 
 
 def _put_off(pieces: list[Piece], bases: list[Ints], weight: Bools, inputs: Bools) -> tuple[list[Piece], list[Ints]]:
@@ -190,14 +193,17 @@ def _by_words(string: Ints, weight: Bools, inputs: Bools) -> int:
     return at
 
 
-def _split_kinds(pieces: list[Piece], bases: list[Ints]) -> dict[int, Kind] | None:
-    """I, W or B for each string of backward kernels: the first one to run is an I, what differs from it a W."""
+def _split_kinds(pieces: list[Piece], bases: list[Ints]) -> dict[int, Kind]:
+    """I, W or B for each string of backward kernels: the first one to run is an I, what differs from it a W.
+
+    Nothing where none differs.
+    """
     order = [piece.base for piece in pieces if piece.direction == BACKWARD]
     names = {base: set(bases[base].tolist()) for base in dict.fromkeys(order)}
     inputs = names[order[0]]
     others = [base for base in order if share(names[base], inputs) < APART]
     if not others:
-        return None
+        return {}
     weights = names[max(set(others), key=others.count)]
     result = dict[int, Kind]()
     for base, held in names.items():

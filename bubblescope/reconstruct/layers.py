@@ -16,8 +16,8 @@ from bubblescope.model.layer_names import read_layer
 from bubblescope.model.spans import union_by_owner
 from bubblescope.model.timeline import LayerWork
 from bubblescope.model.trace import Annotations, RankTrace
-from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.autograd import links
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import Units
 

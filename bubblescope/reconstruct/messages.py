@@ -6,8 +6,8 @@ import numpy as np
 
 from bubblescope.model.columns import Ints, Times
 from bubblescope.model.timeline import Collectives, Messages
-from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE, owners
 from bubblescope.reconstruct.units import NO_HOST

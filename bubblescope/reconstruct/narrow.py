@@ -7,7 +7,7 @@ import numpy as np
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Ints, Times, distinct
 from bubblescope.model.trace import Finding, RankTrace
-from bubblescope.reconstruct.actions import Ranges
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.steps import Marks, marked_steps, occupied
 
@@ -17,9 +17,10 @@ __all__ = ["narrow", "said_of"]
 def narrow(ranges: Ranges, step: Ints, recurrences: Times, optimizer: Ints) -> bool:
     """Whether several marks share a step.
 
-    They do where the names of actions recur in fewer places than there are marks; where most that train hold more
-    backwards than forwards; or where an optimizer ran in fewer than half of those that train. Marks that hold several
-    micro-batches, forwards and backwards, are believed all the same: an optimizer may wait for several batches.
+    They do where the names of actions recur in fewer places than there are marks; where half of those that train hold
+    more backwards than forwards; or where an optimizer ran in fewer than half of those that train. Marks that hold
+    several micro-batches, as many forwards as backwards, are believed all the same: an optimizer may wait for several
+    batches.
 
     Args:
         ranges: actions in time order.
@@ -37,15 +38,17 @@ def narrow(ranges: Ranges, step: Ints, recurrences: Times, optimizer: Ints) -> b
         np.bincount(step[inside & np.isin(ranges.kind, kinds)], minlength=training[-1] + 1)[training]
         for kinds in ((Kind.F,), (Kind.B, Kind.I))
     )
-    if (backwards > forwards).sum() > max(1, len(training) / 2):  # one may be what a recording began in
+    torn = int((backwards > forwards).sum())
+    if torn >= max(2, len(training) / 2):  # one may be what a recording began in
         return True
     batches = int(((forwards == backwards) & (forwards > 1)).sum())
-    return 0 < 2 * int(np.isin(training, optimizer).sum()) < len(training) and 2 * batches < len(training)
+    seldom = 0 < 2 * int(np.isin(training, optimizer).sum()) < len(training)
+    return seldom and (torn > 1 or 2 * batches < len(training))
 
 
-def said_of(trace: RankTrace, steps: Marks, ranges: Ranges) -> tuple[Finding, ...]:
-    """A word where the steps found are far fewer than the marks that hold actions."""
-    held = occupied(marked_steps(trace), ranges.start)
+def said_of(trace: RankTrace, steps: Marks, moments: Times) -> tuple[Finding, ...]:
+    """A word where the steps found are far fewer than the marks that hold these host moments, of actions or of work."""
+    held = occupied(marked_steps(trace), moments)
     if 3 * len(steps) > 2 * held or not len(steps):
         return ()
     message = (

@@ -15,7 +15,19 @@ from bubblescope.model.recorders import recorder
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import RankTimeline, Reconstruction
 from bubblescope.model.trace import Finding, RankTrace
-from bubblescope.reconstruct import actions, autograd, frames, kernels, labels, messages, segments, steps
+from bubblescope.reconstruct import (
+    actions,
+    autograd,
+    frames,
+    host,
+    kernels,
+    labels,
+    messages,
+    segments,
+    step_cuts,
+    steps,
+    updates,
+)
 from bubblescope.reconstruct.announced import announcements
 from bubblescope.reconstruct.calls import Talk, describe
 from bubblescope.reconstruct.layers import layer_work
@@ -24,7 +36,7 @@ from bubblescope.reconstruct.narrow import narrow, said_of
 from bubblescope.reconstruct.process import main_process
 from bubblescope.reconstruct.purposes import with_purposes
 from bubblescope.reconstruct.ranges import owners
-from bubblescope.reconstruct.rings import nameless, rings
+from bubblescope.reconstruct.rings import amid, found_without, nameless, rings
 from bubblescope.reconstruct.sides import with_sides
 from bubblescope.reconstruct.units import NO_HOST, Gathered, Units, gather, launched, matching
 from bubblescope.reconstruct.unjoined import gpu_alone, in_order, unjoined, without_filler
@@ -62,14 +74,14 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
     if len(sent.row):  # without a pipeline there are no stages whose own communication it could be
         shared = with_purposes(shared, ranges, borders)
     if np.any(ranges.open):
-        ranges = actions.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
+        ranges = host.drawn_out(ranges, shared.take(shared.serving(IN_STAGE)).posted, borders)
     untold = _half_told(trace, ranges, how, work)
-    ranges, how = (actions.Ranges.empty(), None) if untold else (ranges, how)
-    marks = _marks(trace, Units.concat(units), ranges, how, work.host[optimizer])
+    ranges, how = (host.Ranges.empty(), None) if untold else (ranges, how)
+    marks = _marks(trace, Units.concat(units), (ranges, how), work, optimizer)
     marks = marks if trace is recorded else steps.numbered(recorded, marks)
     step = steps.rows_at(marks, ranges.start)
-    alone = (*_one_step(recorded, marks, how), *said_of(recorded, marks, ranges))
-    numbered = actions.number(ranges, step)
+    noted = _on_steps(recorded, marks, (ranges, how), work, optimizer)
+    numbered = host.number(ranges, step)
     ran = actions.finished(ranges, step, unfinished(trace, several=len(marks) > 1))
     own = shared.take(shared.serving(IN_STAGE))
     done, owned, asked, place = actions.build(numbered, ran, work.take(~optimizer), shared.units)
@@ -101,7 +113,7 @@ def reconstruct(trace: RankTrace, options: Options, rank: int) -> RankTimeline:
         doubts=trace.doubts,
         doubted=steps.holding(marks, trace.doubts.moments),
         named_stages=tuple(np.unique(named.stage[named.stage >= 0]).tolist()),
-        findings=(*trace.findings, *untold, *alone, *_noticed(recorded, named, options)),
+        findings=(*trace.findings, *untold, *noted, *_noticed(recorded, named, options)),
     )
 
 
@@ -116,14 +128,14 @@ def _said(trace: RankTrace) -> labels.Labels:
     return said if len(said) else frames.message_frames(trace)
 
 
-def _as_named(ranges: actions.Ranges, how: How, named: actions.Ranges) -> tuple[actions.Ranges, How]:
+def _as_named(ranges: host.Ranges, how: How, named: host.Ranges) -> tuple[host.Ranges, How]:
     """Actions as labels name them that nothing joins to kernels, and what told them; none where these contradict."""
     ranges = in_order(ranges, named)
     return ranges, how if len(ranges) else None
 
 
 def _without_others(
-    talk: Talk, between: Bools, told: tuple[actions.Ranges, How], work: Units, said: labels.Labels
+    talk: Talk, between: Bools, told: tuple[host.Ranges, How], work: Units, said: labels.Labels
 ) -> tuple[Talk, Bools]:
     """The communication, and which of it the pipeline needs: not what stays in an action, nor what only announces.
 
@@ -139,6 +151,8 @@ def _without_others(
         _, talk = _set_aside(talk, between, sure, "cp")
         between, _ = _set_aside(talk, between, sure | open_, None)
     forwards = int(np.sum(ranges.kind == Kind.F))
+    if how in {"autograd", "kernels"}:
+        between, talk = _set_aside(talk, between, amid(talk.take(between), ranges, work), "cp")
     if how == "autograd":
         between, talk = _set_aside(talk, between, nameless(talk.take(between), ranges, said), "cp")
     if forwards:
@@ -154,16 +168,16 @@ def _set_aside(talk: Talk, between: Bools, others: Bools, purpose: Purpose | Non
     return between & ~mine, talk if purpose is None else talk.told(mine, purpose)
 
 
-def _noticed(trace: RankTrace, named: actions.Ranges, options: Options) -> tuple[Finding, ...]:
+def _noticed(trace: RankTrace, named: host.Ranges, options: Options) -> tuple[Finding, ...]:
     """What the events tell of the recording, whatever is made of them; `named` are labels that nothing joins to it."""
     apart = [unjoined(trace, named)] if len(named) else []
     return (*steps.repeated(trace), *lost(trace), *apart, *labels.unmatched(trace, options.labels))
 
 
-def _unjoined_labels(trace: RankTrace, units: Gathered, options: Options) -> actions.Ranges:
+def _unjoined_labels(trace: RankTrace, units: Gathered, options: Options) -> host.Ranges:
     """What labels name where no launch joins them to kernels; nothing where one does."""
     if gpu_alone(trace, *units) is trace:
-        return actions.Ranges.empty()
+        return host.Ranges.empty()
     return _named(trace, labels.action_labels(trace, options.labels))
 
 
@@ -176,33 +190,33 @@ def _dated(gathered: Gathered) -> Gathered:
 
 def _ranges(
     trace: RankTrace, options: Options, sent: Talk, shared: Talk, work: tuple[Units, Units]
-) -> tuple[actions.Ranges, How]:
+) -> tuple[host.Ranges, How]:
     """Actions by what tells most: labels, then autograd's numbers, then frames, then kernels.
 
     Where labels name forwards only, what comes next tells the backwards, and the other way round; kernels tell
     all or nothing. `work` is what is not the optimizer's, and what is.
     """
-    sources: tuple[tuple[How, Callable[[], actions.Ranges]], ...] = (
+    sources: tuple[tuple[How, Callable[[], host.Ranges]], ...] = (
         ("labels", lambda: _named(trace, labels.action_labels(trace, options.labels))),
-        ("autograd", lambda: _by_autograd(trace, sent, shared)),
+        ("autograd", lambda: _by_autograd(trace, sent, shared, work[0])),
         ("frames", lambda: _named(trace, frames.action_frames(trace))),
     )
-    ranges, how = actions.Ranges.empty(), None
+    ranges, how = host.Ranges.empty(), None
     for name, source in sources:
-        if actions.lacking(ranges):
-            ranges = actions.completed(ranges, source())
+        if host.lacking(ranges):
+            ranges = host.completed(ranges, source())
             how = how or (name if len(ranges) else None)
-    if how == "labels" and not actions.lacking(ranges) and _share_in(ranges, work[0]) < EXPLAINED:
-        numbered = _by_autograd(trace, sent, shared)
-        if not actions.lacking(numbered) and _share_in(numbered, work[0]) >= EXPLAINED:
+    if how == "labels" and not host.lacking(ranges) and _share_in(ranges, work[0]) < EXPLAINED:
+        numbered = _by_autograd(trace, sent, shared, work[0])
+        if not host.lacking(numbered) and _share_in(numbered, work[0]) >= EXPLAINED:
             ranges, how = numbered, "autograd"  # labels of something else, or of a part of the work
     if how is None and trace.on_gpu:
         ranges = _by_kernels(trace, sent, shared, work)
         how = "kernels" if len(ranges) else None
-    return actions.linked(actions.unshared(ranges), trace), how
+    return host.linked(step_cuts.unshared(ranges), trace), how
 
 
-def _share_in(ranges: actions.Ranges, work: Units) -> float:
+def _share_in(ranges: host.Ranges, work: Units) -> float:
     """The share of the work between the first and the last range that was asked for inside one; 1 without any."""
     inside = (work.host >= ranges.start.min(initial=NO_HOST)) & (work.host <= ranges.end.max(initial=NO_HOST))
     work = work.take(inside)
@@ -211,13 +225,13 @@ def _share_in(ranges: actions.Ranges, work: Units) -> float:
     return float(length[owned].sum() / length.sum()) if length.any() else 1.0
 
 
-def _named(trace: RankTrace, found: labels.Labels) -> actions.Ranges:
+def _named(trace: RankTrace, found: labels.Labels) -> host.Ranges:
     """Actions that ranges name; only those of two actions need autograd, to part them."""
     turns = autograd.backward_starts(trace) if np.any(found.block >= 0) else np.empty(0, np.int64)
-    return actions.from_labels(found, turns)
+    return host.from_labels(found, turns)
 
 
-def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) -> tuple[Finding, ...]:
+def _half_told(trace: RankTrace, ranges: host.Ranges, how: How, work: Units) -> tuple[Finding, ...]:
     """A warning where labels name the forwards of a training and nothing tells its backwards.
 
     To read them as inference would call the backwards idle time.
@@ -235,43 +249,79 @@ def _half_told(trace: RankTrace, ranges: actions.Ranges, how: How, work: Units) 
     return (Finding("backward-unlabelled", "warning", message, trace.source.path),)
 
 
-def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk) -> actions.Ranges:
+def _by_autograd(trace: RankTrace, sent: Talk, shared: Talk, work: Units) -> host.Ranges:
     """Actions as the numbers of autograd tell them.
 
     Where no message is known, kernels that nothing names are taken for messages if no action by numbers alone asked for
     them: what was asked for between operators of one action is its own.
     """
-    cuts, fences = sent.posted, _fences(trace)
+    fences = _fences(trace)
+
+    def between(cuts: Times) -> host.Ranges:
+        return host.from_blocks(autograd.find_blocks(trace, cuts, fences))
+
     unnamed = shared.take(shared.unnamed).posted
-    if len(unnamed) and not len(cuts):
-        alone = autograd.find_blocks(trace, cuts, fences)
-        cuts = unnamed[owners(alone.start, alone.end, unnamed) < 0]
-    return actions.from_blocks(autograd.find_blocks(trace, cuts, fences))
+    if len(unnamed) and not len(sent.posted):
+        alone = between(sent.posted)
+        return between(unnamed[owners(alone.start, alone.end, unnamed) < 0])
+    return found_without(lambda some: between(some.posted), sent, work)
 
 
-def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> actions.Ranges:
-    """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is."""
+def _by_kernels(trace: RankTrace, sent: Talk, shared: Talk, work: tuple[Units, Units]) -> host.Ranges:
+    """Actions as kernels and messages alone tell them; `work` is what is not the optimizer's, and what is.
+
+    Where the marked steps are parts of steps, or what they hold is no pipeline, optimizers alone part steps.
+    """
     compute, optimizer = work
-    cuts = sent.posted if len(trace.launches) else segments.gaps_at_messages(compute, sent, shared.units)
-    fences = np.sort(np.concatenate((_fences(trace), optimizer.host)))
-    return actions.from_blocks(kernels.find_blocks(trace, compute, cuts, fences, trains=len(optimizer) > 0))
+    parts = updates.parts_of_steps(steps.marked_steps(trace), compute, optimizer.host)
+    fences = [
+        np.sort(np.concatenate((_fences(trace, pattern), optimizer.host)))
+        for pattern in ((_OPTIMIZER_RANGE,) if parts else (_FENCE, _OPTIMIZER_RANGE))
+    ]
+
+    def between(some: Talk) -> host.Ranges:
+        cuts = some.posted if len(trace.launches) else segments.gaps_at_messages(compute, some, shared.units)
+        tries = (kernels.find_blocks(trace, compute, cuts, each, trains=len(optimizer) > 0) for each in fences)
+        return host.from_blocks(next(filter(len, tries), autograd.Blocks.empty()))
+
+    return found_without(between, sent, compute)
 
 
-def _marks(trace: RankTrace, units: Units, ranges: actions.Ranges, how: How, optimizer: Times) -> steps.Marks:
-    """Where the steps begin and end; `optimizer` are the host moments of the optimizer's units."""
-    again = begun = actions.recurrences(ranges)
-    if not len(again) and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
-        begun = actions.starts_after(ranges, optimizer)
-    begun = actions.behind(optimizer, begun, ranges.start)
+def _moments(told: tuple[host.Ranges, How], work: Units) -> Times:
+    """The host moments at which actions begin, or else work."""
+    ranges, how = told
+    return work.host if how is None else ranges.start
+
+
+def _marks(trace: RankTrace, units: Units, told: tuple[host.Ranges, How], work: Units, optimizer: Bools) -> steps.Marks:
+    """Where the steps begin and end; `told` are the actions and what told them, `optimizer` says which work is its."""
+    (ranges, how), updated, others = told, work.host[optimizer], work.take(~optimizer)
+    moments = _moments(told, others)
+    again = begun = step_cuts.recurrences(ranges)
+    if how is None:
+        begun = updates.starts_behind(updated, moments)
+    elif not len(again) and not np.any(matching(trace.names, _OPTIMIZER_RANGE)[trace.annotations.name]):
+        begun = step_cuts.starts_after(ranges, updated)
+    begun = step_cuts.behind(updated, begun, moments)
     if how == "kernels":
         ends = begun if len(begun) else steps.optimizer_ends(trace, ranges.start)
-        begun = actions.evaluations_apart(ranges, ends)
+        begun = step_cuts.evaluations_apart(ranges, ends)
 
     def tear(marks: steps.Marks) -> bool:
         step = steps.rows_at(marks, ranges.start)
-        return actions.torn(ranges, step) or narrow(ranges, step, again, steps.rows_at(marks, optimizer))
+        if how in {"kernels", None} and updates.parts_of_steps(marks, others, updated):
+            return True
+        return step_cuts.torn(ranges, step) or narrow(ranges, step, again, steps.rows_at(marks, updated))
 
-    return steps.find(trace, units, begun, ranges.start, tear)
+    return steps.find(trace, units, begun, moments, tear)
+
+
+def _on_steps(
+    trace: RankTrace, marks: steps.Marks, told: tuple[host.Ranges, How], work: Units, optimizer: Bools
+) -> tuple[Finding, ...]:
+    """What is to be said of the steps that were found, beside those that are given more than once."""
+    turning = _in_turns(trace, marks, told[1], work, work.host[optimizer])
+    return (*_one_step(trace, marks, told[1]), *turning, *said_of(trace, marks, _moments(told, work)))
 
 
 def _one_step(trace: RankTrace, marks: steps.Marks, how: How) -> tuple[Finding, ...]:
@@ -285,9 +335,21 @@ def _one_step(trace: RankTrace, marks: steps.Marks, how: How) -> tuple[Finding, 
     return (Finding("steps-assumed", "warning", message, trace.source.path),)
 
 
-def _fences(trace: RankTrace) -> Times:
+def _in_turns(trace: RankTrace, marks: steps.Marks, how: How, work: Units, updated: Times) -> tuple[Finding, ...]:
+    """A warning where neither actions nor updates of weights are told, and marks hold different work in turns."""
+    turns = updates.turns_of(marks, work) if how is None and not len(updated) else 1
+    if turns == 1:
+        return ()
+    message = (
+        f"the marked steps run different kernels, the same again after {turns} of them: they may be parts of steps, or "
+        "of several kinds, and neither actions nor an optimizer were told. Call step() of the profiler once a step"
+    )
+    return (Finding("steps-assumed", "warning", message, trace.source.path),)
+
+
+def _fences(trace: RankTrace, pattern: str = _FENCE) -> Times:
     """Host moments at which a step or an optimizer begins or ends."""
-    rows = trace.annotations.take(matching(trace.names, _FENCE)[trace.annotations.name])
+    rows = trace.annotations.take(matching(trace.names, pattern)[trace.annotations.name])
     return np.concatenate((rows.start, rows.end))
 
 

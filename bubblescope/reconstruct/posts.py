@@ -122,8 +122,10 @@ def _named(trace: RankTrace, pattern: str) -> Iterator[tuple[int, CommArgs]]:
         if match is not None:
             groups = match.groupdict()
             peer = _global(trace.identity, int(groups["me"]), int(groups["peer"])) if "me" in groups else -1
+            guessed = peer if not trace.identity.groups else -1
             op = groups["op"].lower()
-            yield number, CommArgs(op=op, dst=peer) if op == "send" else CommArgs(op=op, src=peer)
+            src, dst = (-1, peer) if op == "send" else (peer, -1)
+            yield number, CommArgs(op=op, src=src, dst=dst, peer=guessed)
 
 
 def _global(identity: Identity, me: int, peer: int) -> int:

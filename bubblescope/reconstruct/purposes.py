@@ -16,12 +16,12 @@ import numpy as np
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints, Times
 from bubblescope.model.groups import Purpose, serves
-from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST
 
-__all__ = ["USUAL", "with_purposes"]
+__all__ = ["USUAL", "asked", "with_purposes"]
 
 USUAL = 0.9
 """Share of a rank's forwards in which what belongs to the stage's own computation is found."""
@@ -40,7 +40,7 @@ def with_purposes(shared: Talk, ranges: Ranges, borders: Times) -> Talk:
     open_ = np.array([serves(call) is None for call in shared.calls], bool)
     if not len(ranges) or not np.any(open_[shared.row]):
         return shared
-    action = _asked(shared.units.host, ranges, borders)
+    action = asked(shared.units.host, ranges, borders)
     for mine in _groups(shared, open_[shared.row] & (action != NONE)):
         purpose = _purpose(shared, mine, action, ranges)
         if purpose is not None:
@@ -48,7 +48,7 @@ def with_purposes(shared: Talk, ranges: Ranges, borders: Times) -> Talk:
     return shared
 
 
-def _asked(host: Times, ranges: Ranges, borders: Times) -> Ints:
+def asked(host: Times, ranges: Ranges, borders: Times) -> Ints:
     """The action in which each moment lies, or that it follows before the next border; NONE elsewhere."""
     row = np.searchsorted(ranges.start, host, "right") - 1
     same = np.searchsorted(borders, ranges.end[row]) == np.searchsorted(borders, host)

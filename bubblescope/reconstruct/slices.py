@@ -14,8 +14,9 @@ from bubblescope.model.slices import ActionSlices, MessageSlices, RankSlices
 from bubblescope.model.spans import Spans
 from bubblescope.model.timeline import Actions, Collectives, Messages, RankTimeline, Steps, Work
 from bubblescope.model.trace import CommArgs, Finding
-from bubblescope.reconstruct.actions import Ranges, behind, number, recurrences, starts_after
+from bubblescope.reconstruct.host import Ranges, number
 from bubblescope.reconstruct.ranges import NONE
+from bubblescope.reconstruct.step_cuts import behind, recurrences, starts_after
 
 __all__ = ["reconstruct_slices"]
 

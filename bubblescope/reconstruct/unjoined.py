@@ -13,7 +13,7 @@ import numpy as np
 from bubblescope.model.actions import Kind
 from bubblescope.model.recorders import recorder
 from bubblescope.model.trace import Annotations, Finding, Launches, Ops, RankTrace
-from bubblescope.reconstruct.actions import Ranges
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.units import NO_HOST, Units
 
 __all__ = ["gpu_alone", "in_order", "unjoined", "without_filler"]

@@ -125,6 +125,7 @@ BUBBLE = (
             "bubble.by_microbatches[].replay",
         ),
         also=("batch ramp",),
+        hidden=("bubble.by_microbatches",),
         formula="each size of which there are two steps has its own bubble and theory",
         unit=_SHARE,
         example=Example(
@@ -132,8 +133,11 @@ BUBBLE = (
             rows=(("of 4", "1 / (4 + 1)", "20.0%"), ("of 8, which is measured", "1 / (8 + 1)", "11.1%")),
         ),
         reading="Compare runs by steps of one size: --microbatches chooses it.",
-        pitfalls="Empty where all steps have as many micro-batches. The first step of all is left out, as ever.",
-        where="Sizes of steps",
+        pitfalls=(
+            "Empty where all steps have as many micro-batches. The first step of all is left out, as ever, so that of "
+            "two steps of its size one may be all that was measured: steps says which."
+        ),
+        where="Step sizes",
         see=("bubble", "formula", "microbatches", "odd-steps"),
         section="which-steps-count",
     ),

@@ -12,7 +12,7 @@ _WHOLE = 0.9995
 _SHARES = (
     ("launched", "of the kernels have a launch"),
     ("explained", "of the compute belongs to an action"),
-    ("paired", "of the sends and receives have a partner"),
+    ("paired", "of the sends and receives are paired"),
 )
 _LEFT_OUT = {"no-pipeline": "in no pipeline", "no-actions": "without actions"}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bubblescope.model.report import Bubble, Imbalance, Quality, Rank, Report
@@ -68,7 +69,10 @@ def _rows(report: Report) -> Iterator[Row]:
 
 
 def _quality(quality: Quality) -> Iterator[Row]:
-    """The verdicts, and what the numbers rest on: of the job, which has no id, and of each rank."""
+    """The verdicts, what the numbers rest on, of the job, which has no id, and of each rank; and what was found.
+
+    Several findings of one code are numbered from the second on.
+    """
     yield "quality", "", "verdict", quality.verdict
     for number in quality.numbers:
         yield from fields("number", number.number, number, skip="number")
@@ -76,6 +80,11 @@ def _quality(quality: Quality) -> Iterator[Row]:
         yield from fields("coverage", "", quality.coverage)
         for rank in quality.coverage.ranks:
             yield from fields("coverage", str(rank.rank), rank, skip="rank")
+    said: Counter[str] = Counter()
+    for finding in quality.findings:
+        said[finding.code] += 1
+        again = f"#{said[finding.code]}" if said[finding.code] > 1 else ""
+        yield from fields("quality", finding.code + again, finding, skip="code")
 
 
 def _bubble(bubble: Bubble) -> Iterator[Row]:
@@ -84,6 +93,8 @@ def _bubble(bubble: Bubble) -> Iterator[Row]:
         yield from fields("cause", cause.cause, cause, skip="cause")
         for part in cause.parts:
             yield from fields("cause", f"{cause.cause}.{part.part}", part, skip="part")
+    for size in bubble.by_microbatches:
+        yield from fields("size", str(size.microbatches), size, skip="microbatches")
     for row in bubble.by_position:
         yield "stages", "+".join(map(str, row.stages)), "bubble", row.bubble
         yield from _points("stages", "+".join(map(str, row.stages)), row.points)

@@ -31,6 +31,10 @@ SOURCES = {
     "no pipeline messages": "no sends or receives between ranks",
     "rank order, assumed": "assumed: ranks in their order",
 }
+_NOTED = {
+    "odd-steps": "",  # as its message says
+    "narrow-marks": "the profiler marked parts of steps; actions and optimizer tell where steps begin, and number them",
+}
 _MOST_FINDINGS = 3
 _MOST_LINKS = 2
 _ORDER = "First what is wrong in this run (1% of a step or more), then its design; the largest gain first."
@@ -44,6 +48,7 @@ def facts(report: Report) -> tuple[Fact, ...]:
         ("Schedule", _schedule(report)),
         ("Layout", _layout(report)),
         ("Steps", _steps(report)),
+        *(("Note", note) for note in _notes(report)),
         ("Speed", speed.speed(report)),
         speed.occupied(report),
         ("Theory", _theory(report)),
@@ -121,33 +126,51 @@ def _layout(report: Report) -> str:
 def _steps(report: Report) -> str:
     used = [step.step for step in report.steps if step.used]
     listed = len(report.steps)
-    if not used:
-        return f"none used of {listed} found"
-    text = ", ".join(filter(None, (f"{len(used)} of {listed} used: {words.rank_list(used)}", _lengths(report))))
-    odd = [f"{words.rank_list(numbers)} {what[len(numbers) > 1]}" for what, numbers in _odd(report) if numbers]
+    which = f"{len(used)} of {listed} used: {words.rank_list(used)}" if used else f"none of {listed} used"
+    text = ", ".join(filter(None, (which, _lengths(report) if used else "")))
+    odd = [*_odd(report), *_other_sizes(report)]
     text += f" ({'; '.join(odd)})" if odd else ""
     if report.bubble.spread is not None:
         text += f"; spread {words.points(report.bubble.spread)}"
     return text
 
 
-def _odd(report: Report) -> Iterator[tuple[tuple[str, str], list[int]]]:
-    """What is to be said of steps that means do not take, of one and of several, and which these are."""
-    steps = report.steps
-    yield ("is incomplete", "are incomplete"), [step.step for step in steps if not step.complete]
-    left = [step for step in steps if step.left_out == "evaluation"]
-    yield ("is an evaluation", "are evaluations"), [step.step for step in left if step.kind == "evaluation"]
-    yield ("holds an evaluation", "hold an evaluation"), [step.step for step in left if step.kind == "mixed"]
-    other = [step for step in steps if step.left_out == "other-size"]
-    for size in sorted({step.microbatches for step in other if step.microbatches is not None}):
-        mine = [step.step for step in other if step.microbatches == size]
-        yield (f"has {words.counted(size, 'micro-batch')}", f"have {words.counted(size, 'micro-batch')}"), mine
+def _odd(report: Report) -> Iterator[str]:
+    """What is to be said of steps that means do not take, though they were asked for."""
+    asked = [step for step in report.steps if step.left_out != "not-asked"]
+    told = (
+        ("is the first, often a warm-up", "", [step for step in asked if step.left_out == "first"]),
+        ("is incomplete", "are incomplete", [step for step in asked if not step.complete]),
+        ("is an evaluation", "are evaluations", [step for step in asked if step.kind == "evaluation"]),
+        ("also holds an evaluation", "also hold an evaluation", [step for step in asked if step.kind == "mixed"]),
+    )
+    for one, several, steps in told:
+        numbers = [step.step for step in steps]
+        if numbers:
+            yield f"{words.rank_list(numbers)} {one if len(numbers) == 1 else several}"
+
+
+def _other_sizes(report: Report) -> Iterator[str]:
+    """The steps of other numbers of micro-batches than those measured."""
+    of: dict[int, list[int]] = {}
+    for step in report.steps:
+        if step.left_out == "other-size" and step.microbatches is not None:
+            of.setdefault(step.microbatches, []).append(step.step)
+    if of:
+        yield f"other size{'' if len(of) == 1 else 's'}: {words.sizes(of)}"
+
+
+def _notes(report: Report) -> tuple[str, ...]:
+    """What was found of the steps that speaks against nothing, in few words."""
+    noted = {finding.code: finding.message for finding in report.quality.findings if finding.code in _NOTED}
+    return tuple(f"{code}: {_NOTED[code] or message}" for code, message in noted.items())
 
 
 def _lengths(report: Report) -> str:
     """How long a step lasts, and how much of that the pipeline takes."""
     rates, window = report.throughput, report.bubble.window_ns
-    known = [f"{words.duration(rates.step_ns)} each"] if rates is not None else []
+    each = " each" if sum(step.used for step in report.steps) > 1 else ""
+    known = [f"{words.duration(rates.step_ns)}{each}"] if rates is not None else []
     return ", ".join(known if window is None else [*known, f"pipeline {words.duration(window)}"])
 
 
@@ -202,6 +225,9 @@ def _clocks(report: Report) -> str:
         text += ", and nothing tells how far they are off"
     elif clock.error_ns:  # ranks that share a clock are off by nothing
         text += f", to within {words.duration(clock.error_ns)}"
+    if clock.violations:
+        pairs = "1 pair" if clock.violations == 1 else f"{clock.violations} pairs"
+        text += f"; {pairs} of messages, actions or collectives contradict{'s' * (clock.violations == 1)} that"
     return text + _interval(report.bubble)
 
 

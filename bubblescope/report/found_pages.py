@@ -87,6 +87,7 @@ FOUND = (
             "with an evaluation before or behind it, extra_forwards long. inference: nothing in the job has a backward."
         ),
         keys=("steps[].kind", "steps[].extra_forwards"),
+        hidden=("training", "evaluation", "mixed"),
         formula="on every rank, as many forwards more than backwards",
         unit="a word, null where ranks do not tell it alike; micro-batches",
         example=Example(
@@ -137,8 +138,8 @@ FOUND = (
     ),
     Entry(
         name="violations",
-        summary="messages and collectives that contradict cause and effect all the same",
-        text="Pairs whose times cannot be, whatever is added to the clocks: wrongly matched, or a profiler's slip.",
+        summary="messages, actions and collectives that contradict cause and effect all the same",
+        text="Pairs whose times cannot be on the job's clock: wrongly matched, a profiler's slip, or a stepped clock.",
         keys=("clock.violations",),
         formula="What still contradicts the fit by more than 5 us counts as a violation",
         unit="a count",
@@ -146,9 +147,9 @@ FOUND = (
             setting="2 of 768 messages contradict the fit",
             rows=(("violations, of the messages", "2 / 768", "0.3%"),),
         ),
-        reading="A few are ordinary. Many: ranks, steps or actions are told apart wrongly.",
+        reading="A few are ordinary. Many: a clock was stepped, or ranks, steps or actions are told apart wrongly.",
         pitfalls="On one host it counts too, as its GPUs share a clock.",
-        where="JSON only",
+        where="Clocks",
         see=("clock.error", "clock-uncertain", "contradiction"),
         section="clocks",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from bubblescope.model.info import FileInfo, Info, JobInfo, LaneInfo, Need, RankInfo
@@ -44,7 +44,7 @@ def page(found: Info) -> Page:
         _files([file for file in found.files if file.trace]),
         _others([file for file in found.files if not file.trace]),
         _events(shown),
-        _steps(shown),
+        _steps(shown, frozenset(found.job.complete_steps)),
         _streams(shown),
         _groups(shown),
         _needs(found),
@@ -190,14 +190,20 @@ def _numbers(counts: Sequence[int]) -> list[str]:
     return [str(count) for count in counts] if any(counts) else [""] * len(counts)
 
 
-def _steps(shown: Sequence[Shown]) -> Table:
-    """The steps of all ranks; ranks that are alike in all of it share a row."""
+def _steps(shown: Sequence[Shown], whole: Collection[int]) -> Table:
+    """The steps of all ranks; ranks that are alike in all of it share a row.
+
+    What one rank takes for cut may be a training with an evaluation inside: those that are `whole` on all ranks are not
+    cut, but where several files hold steps of one rank, which may have other numbers in the job.
+    """
     alike: dict[tuple[str, ...], list[RankInfo]] = {}
     for name, (_, rank) in zip(_named(shown), shown, strict=True):
         steps = words.rank_list(step.step for step in rank.steps)
-        marked = "yes" if rank.marked else "no"
-        alike.setdefault((name, steps, marked, _cut(rank), _actions(rank), _told_by(rank)), []).append(rank)
-    heads = ("file", "steps", "marked", "cut", "actions", "told by")
+        evaluations = [step.step for step in rank.steps if step.kind == "evaluation"]
+        cut = [step.step for step in rank.steps if step.complete is False and (name or step.step not in whole)]
+        key = (name, steps, _marked(rank), _listed(evaluations), _listed(cut), _actions(rank), _told_by(rank))
+        alike.setdefault(key, []).append(rank)
+    heads = ("file", "steps", "marked", "evaluations", "cut", "actions", "told by")
     return _table(
         "Steps and actions",
         "marked: by the profiler or the framework; actions: forwards and backwards",
@@ -208,9 +214,15 @@ def _steps(shown: Sequence[Shown]) -> Table:
     )
 
 
-def _cut(rank: RankInfo) -> str:
-    cut = [step.step for step in rank.steps if step.complete is False]
-    return words.rank_list(cut) if cut else ""
+def _marked(rank: RankInfo) -> str:
+    """Whether steps were marked, and were cut there."""
+    narrow = any(finding.code == "narrow-marks" for finding in rank.findings)
+    return "too often" if narrow else "yes" if rank.marked else "no"
+
+
+def _listed(steps: Sequence[int]) -> str:
+    """Steps by number; nothing where there are none."""
+    return words.rank_list(steps) if steps else ""
 
 
 def _actions(rank: RankInfo) -> str:

@@ -136,12 +136,13 @@ OF_JOBS = (
             "steps differ in their number of micro-batches. The message says which, and which are counted"
         ),
         effect=(
-            "None: the numbers are those of the trainings of the commonest size; by_microbatches has the bubble of "
-            "each size."
+            "None on the bubble, which is that of the trainings of the commonest size; by_microbatches has that of "
+            "each size. Where every training has an evaluation inside, step time and speed include it."
         ),
         remedy="Nothing. To measure others choose them with --steps, or their size with --microbatches.",
         see=(
             "used",
+            "kind",
             "by_microbatches",
             "incomplete-steps",
         ),

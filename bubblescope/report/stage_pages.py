@@ -24,14 +24,15 @@ STAGES = (
     Entry(
         name="backward",
         summary="useful time of one micro-batch's backward on a stage",
-        text="Of the full backward, or, where the backward is split, of the gradient of the input.",
+        text="Of the full backward, or, where any backward of the stage is split, of the gradient of the input.",
         keys=("stages[].backward_ns",),
         also=("input grad",),
-        formula="backward_ns is that of B, or of I where the backward is split",
+        formula="backward_ns is that of I where any backward of the stage is split, else that of B",
         unit="ns a micro-batch",
         example=Example(setting=RUN, rows=(("stage 3", "1.2 * 20", "24 ms"),)),
         reading="Twice the forward for a dense model; three times with full recomputation, which runs it again.",
-        pitfalls="Of the first stage it holds no gradient of the input, if that is left out.",
+        pitfalls="Of the first stage it holds no gradient of the input, if that is left out. Full backwards of a stage "
+        "that also splits some (dualpipe-v) count in its work alone.",
         where="Stages, column backward or input grad",
         see=("forward", "weight", "work"),
         section="stages-and-balance",

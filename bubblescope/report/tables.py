@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from bubblescope.model.report import Report, Stage, WorstBubble
+from bubblescope.model.report import Report, SizeBubble, Stage, Step, WorstBubble
 from bubblescope.report import wording as words
 from bubblescope.report.alike import RankGroup, group_ranks
 from bubblescope.report.cause_tables import PHASES, causes, where
@@ -28,26 +28,37 @@ def tables(report: Report) -> tuple[Table, ...]:
 
 
 def _sizes(report: Report) -> Table | None:
-    """The bubble of each size of steps, where there are several."""
-    sizes = report.bubble.by_microbatches
-    if len(sizes) < 2:
+    """The bubble of each size of steps, where there are several; a size with a single step has none."""
+    if len(report.bubble.by_microbatches) < 2:
         return None
-    rows = [
-        (
-            str(size.microbatches),
-            words.rank_list(size.steps, most=3),
-            *map(words.percent, (size.measured, size.formula)),
-        )
-        for size in sizes
-    ]
+    known = {size.microbatches: size for size in report.bubble.by_microbatches}
+    whole = [step for step in report.steps if step.complete and step.left_out != "not-asked"]
+    trained = [step for step in whole if step.kind in {"training", "mixed"} and step.microbatches is not None]
+    rows = []
+    for m in sorted({*known, *(step.microbatches for step in trained if step.microbatches is not None)}):
+        mine = known[m].steps if m in known else [step.step for step in trained if step.microbatches == m]
+        shares = (known[m].measured, known[m].formula) if m in known else (None, None)
+        rows.append((str(m), words.rank_list(mine, most=3), *map(words.percent, shares)))
+    usual = report.schedule.microbatches
     return Table(
-        title="Sizes of steps",
-        denominator="% of the pipeline window of steps of so many micro-batches",
+        title="Step sizes",
+        denominator=f"bubble by number of micro-batches; the rest of this page is about steps of {usual}",
         align="rlrr",
         headers=("micro-batches", "steps", "bubble", "formula"),
         rows=tuple(rows),
-        strong=frozenset(i for i, size in enumerate(sizes) if size.microbatches == report.schedule.microbatches),
+        strong=frozenset(i for i, row in enumerate(rows) if row[0] == str(usual)),
+        more=_without([step for step in trained if step.microbatches in known], known.values()) or None,
     )
+
+
+def _without(trained: Sequence[Step], sizes: Iterable[SizeBubble]) -> str:
+    """The steps that have no part in the bubble of their size: the first of all, or with an evaluation inside."""
+    measured = {number for size in sizes for number in size.steps}
+    out = [step for step in trained if step.step not in measured]
+    first, mixed = ([step.step for step in out if (step.kind == "mixed") == held] for held in (False, True))
+    parts = [f"{words.steps_named(first)}, the first"] if first else []
+    parts += [f"{words.steps_named(mixed)}, with an evaluation inside"] if mixed else []
+    return f"without {words.enumerate_words(parts)}" if parts else ""
 
 
 def _stages(report: Report) -> Table | None:

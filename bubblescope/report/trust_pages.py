@@ -76,10 +76,11 @@ TRUST = (
         summary="which numbers of the report stand, and what speaks against the others",
         text=(
             "ok: nothing speaks against it. degraded: a finding does, and is its reason. unusable: it is not there. "
-            "Reasons that are no findings: no-step, no-actions, no-work, no-schedule, no-formula, residual."
+            "Reasons that are no findings: no-step, no-training, no-actions, no-work, no-schedule, no-formula, "
+            "residual."
         ),
         keys=("quality.numbers[].verdict", "quality.numbers[].reasons[]", "quality.numbers[].number"),
-        hidden=("no-step", "no-actions", "no-work", "no-schedule", "no-formula"),
+        hidden=("no-step", "no-training", "no-actions", "no-work", "no-schedule", "no-formula"),
         formula="A number that is not there is unusable",
         unit="a verdict and its reasons for each number",
         example=Example(
@@ -95,18 +96,19 @@ TRUST = (
         name="left_out",
         summary="why a step or a rank has no part in the numbers",
         text=(
-            "A step: incomplete (missing_ranks lack actions of it), not asked for, an evaluation or with one "
+            "A step: not asked for, incomplete (missing_ranks lack actions of it), an evaluation or with one "
             "inside, of another size than most, or the first. A rank: it is in no pipeline, or none of its actions "
             "could be told."
         ),
         keys=("steps[].left_out", "quality.coverage.ranks[].left_out"),
+        hidden=("not-asked", "incomplete", "other-size", "first"),
         formula="it is the first where at least two others remain",
         unit="a word; null if it has a part",
         example=Example(setting="5 steps, the first and a cut one left out", rows=(("used", "5 - 2", "3"),)),
         reading="not-asked comes from --steps; all the rest from the traces.",
         pitfalls="Ranks that were not recorded stand in layout.missing_ranks.",
         where="JSON; Covered",
-        see=("used", "incomplete-steps", "missing-ranks"),
+        see=("used", "kind", "by_microbatches", "incomplete-steps", "missing-ranks"),
         section="what-the-numbers-rest-on",
     ),
 )

@@ -12,6 +12,8 @@ _UNDECIDED = "No pipeline could be identified, but the recording may hold one (s
 # Below half of the last digit shown a difference is none.
 _NOTHING = 0.0005
 
+_RESIDUAL = words.cause_words("residual")
+
 
 def verdict(report: Report) -> str:
     """The answer in plain words, whatever it is: a bubble, an interval, no pipeline, or unknown."""
@@ -61,9 +63,17 @@ def _biggest(report: Report, gap: float) -> str:
     name, share = max(parts, key=lambda part: part[1])
     if share >= gap - _NOTHING:
         amount = "" if share < gap + _NOTHING else f" ({words.points(share)}, partly made up for elsewhere)"
-        return f"are {name}{amount}"
-    how = "are mostly" if share >= gap / 2 else "have many causes, the biggest being"
-    return f"{how} {name} ({words.points(share)})"
+        return f"are {_ungrounded(name)}{amount}"
+    if share >= gap / 2:
+        return f"are mostly {_ungrounded(name)} ({words.points(share)})"
+    if name == _RESIDUAL:
+        return f"have many causes, and {words.points(share)} of them are unexplained"
+    return f"have many causes, the biggest being {name} ({words.points(share)})"
+
+
+def _ungrounded(name: str) -> str:
+    """A part of the gap behind `are` or `mostly`."""
+    return "unexplained" if name == _RESIDUAL else name
 
 
 def _outweighs(report: Report) -> str:
@@ -71,7 +81,8 @@ def _outweighs(report: Report) -> str:
     if not parts:
         return ""
     name, share = min(parts, key=lambda part: part[1])
-    return f", mostly by {name} ({words.points(share)})"
+    how = _ungrounded(name) if name == _RESIDUAL else f"by {name}"
+    return f", mostly {how} ({words.points(share)})"
 
 
 def _parts(report: Report) -> list[tuple[str, float]]:
@@ -131,10 +142,24 @@ def _why_unknown(report: Report) -> str:
         verb = "trace of {} is" if len(missing) == 1 else "traces of {} are"
         return f"the {verb.format(words.ranks_named(missing))} missing"
     if not any(step.used for step in report.steps):
-        return "no complete step was found"
+        return _no_step(report)
     if not report.stages:
         return "stages exchange messages, but the traces do not tell forwards from backwards (see the warnings)"
     return "the traces do not tell it"
+
+
+def _no_step(report: Report) -> str:
+    """Why no step was measured."""
+    asked = [step for step in report.steps if step.left_out != "not-asked"]
+    evaluations = [step.step for step in asked if step.left_out == "evaluation"]
+    if evaluations:
+        what = "is an evaluation" if len(evaluations) == 1 else "are evaluations"
+        rest = "" if len(evaluations) == len(asked) else ", and no other step is complete"
+        why = f"without backwards there is no training bubble to measure{rest}"
+        return f"{words.steps_named(evaluations)} {what}, and {why}"
+    if len(asked) == len(report.steps):
+        return "no complete step was found"
+    return f"{words.steps_named([step.step for step in asked])} {'is' if len(asked) == 1 else 'are'} incomplete"
 
 
 def _no_pipeline(report: Report) -> str:

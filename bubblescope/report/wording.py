@@ -23,6 +23,8 @@ from bubblescope.model.writing import (
     ranks_named,
     ratio,
     size,
+    sizes,
+    steps_named,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ __all__ = [
     "schedule_shape",
     "short",
     "size",
+    "sizes",
+    "steps_named",
     "visible",
 ]
 

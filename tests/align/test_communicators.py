@@ -195,3 +195,38 @@ def test_nccl_stands_above_an_environment_that_files_share():
     found = ranked([*of("a", member(0, places=[("a", 0, 2)])), *of("b", member(0, places=[("a", 1, 2)]))])
     assert [(t.rank, t.identity.rank_source) for t in found] == [(0, "metadata"), (1, "metadata")]
     assert [t.rank for t in ranked([*of("a", member(0)), *of("b", member(0))])] == [0, 0]
+
+
+def labelled(rank, *messages):
+    """A rank whose labels name these peers, which may be places in a group."""
+    built = member(rank, *messages, group="")
+    calls = tuple(replace(call, **{"dst" if call.op == "send" else "src": call.peer}) for call in built.calls)
+    return replace(built, calls=calls, messages=built.messages.replace(peer=[call.peer for call in calls]))
+
+
+def silent(rank, *messages):
+    """A rank whose labels name places of which none can be its own rank."""
+    built = member(rank, *messages, group="")
+    return replace(built, calls=tuple(replace(call, peer=-1) for call in built.calls))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        ([labelled(0, "send 1"), labelled(1, "recv 0", "send 2"), labelled(2, "recv 1")], {0: [1], 1: [0, 2], 2: [1]}),
+        ([labelled(0, "send 1"), silent(1, "send 1"), silent(2, "recv 0"), silent(3, "recv 0")], {0: [-1], 1: [-1]}),
+        ([labelled(0, "send 1", "recv 2"), silent(1, "send 1"), silent(2, "recv 0")], {0: [-1, -1]}),
+        ([labelled(0, "send 1"), silent(2, "recv 0")], {0: [1]}),
+    ],
+    ids=["one pipeline", "two pipelines side by side", "a ring", "nobody can answer"],
+)
+def test_a_label_names_a_rank_if_that_rank_answers(ranks, expected):
+    """`nccl:send 0->1` of rank 0 may mean the second rank of its pipeline: rank 1 must name rank 0 as well."""
+    found = peers(*ranks)
+    assert {rank: found[rank] for rank in expected} == expected
+
+
+def test_calls_of_labels_that_nobody_answers_name_no_rank():
+    """Neither do their calls, by which a layout would be told."""
+    found = resolved({0: labelled(0, "send 1"), 1: silent(1, "send 1")})
+    assert [(call.dst, call.src) for call in found[0].calls] == [(-1, -1)]

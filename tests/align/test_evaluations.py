@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
-from bubblescope.align.evaluations import set_aside
+from bubblescope.align.evaluations import set_aside, set_aside_untold
 from bubblescope.model.timeline import Collectives
-from tests.building import actions_of, timeline
+from tests.building import actions_of, job, messages_of, timeline
 
 TRAINING = ("F0", "F1", "B0", "B1")
 
@@ -91,3 +92,42 @@ def test_what_points_at_actions_follows():
     made = set_aside({0: first})[0]
     assert made.collectives.action.tolist() == [-1, 1]
     assert made.work.action.tolist() == [-1, 0, 1, 2, 3]
+
+
+FIRST = [("send 1", 20, 25), ("send 1", 30, 35), ("recv 1", 31, 50), ("recv 1", 60, 70)]
+LAST = [("recv 0", 5, 25), ("recv 0", 30, 45), ("send 0", 45, 50), ("send 0", 65, 70)]
+BEFORE = [("send 1", 2, 6), ("send 1", 3, 7)], [("recv 0", 1, 6), ("recv 0", 2, 7)]
+BEHIND = [("send 1", 72, 80), ("send 1", 81, 90)], [("recv 0", 71, 80), ("recv 0", 81, 90)]
+NOTHING = [], []
+
+
+def trained(before=NOTHING, behind=NOTHING):
+    """Two stages that train two micro-batches, and have other messages before and behind: what is of no step."""
+    zero = [("0F0", 10, 20), ("0F1", 20, 30), ("0B0", 50, 60), ("0B1", 70, 80)]
+    one = [("1F0", 25, 35), ("1B0", 35, 45), ("1F1", 45, 55), ("1B1", 55, 65)]
+    lines = [(0, zero, [*before[0], *FIRST, *behind[0]]), (1, one, [*before[1], *LAST, *behind[1]])]
+    made = set_aside_untold(job(*(timeline(rank, actions=acts, messages=sent) for rank, acts, sent in lines)))
+    gone = [[text for text, *_ in np.array(messages_of(t))[t.messages.step < 0]] for t in made.timelines.values()]
+    return gone, {t.steps.extra[0] for t in made.timelines.values()}
+
+
+@pytest.mark.parametrize("where", [{"before": BEFORE}, {"behind": BEHIND}])
+def test_messages_of_an_evaluation_that_nobody_told(where):
+    """So many more on both ends: the step holds as many forwards beside its training, and these are of no step."""
+    assert trained(**where) == ([["send 1"] * 2, ["recv 0"] * 2], {2})
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {},
+        {"before": (BEFORE[0], [])},
+        {"before": (BEFORE[0], BEFORE[1][:1])},
+        {"behind": ([("recv 1", 82, 90)], [("send 0", 72, 90)])},
+        {"before": ([("send 1", 26, 28)], [("recv 0", 36, 38)])},
+    ],
+    ids=["none", "of one rank", "of different number", "of backwards", "amid the training"],
+)
+def test_other_messages_stay(where):
+    """What is no evaluation's is not set aside: then the step pairs nothing, as before."""
+    assert trained(**where) == ([[], []], {0})

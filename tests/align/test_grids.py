@@ -10,6 +10,8 @@ import pytest
 from bubblescope.align.evidence import by_evidence
 from bubblescope.align.grids import by_counting, grids
 from bubblescope.align.layout import plan
+from bubblescope.align.unnamed import chunks, shortages
+from bubblescope.model.actions import Kind
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import Messages
 from bubblescope.schedules.family import Shape
@@ -18,15 +20,15 @@ from tests.align.nameless import ran
 from tests.building import timeline
 
 
-def nobody_named(name, shape, lanes, *, skew=None, jitter=3_000):
+def nobody_named(name, shape, lanes, *, skew=None, jitter=3_000, steps=2):
     """The ranks of replicas of a pipeline, as `lanes` number them; no message names a peer, each has its own times.
 
     The actions of a replica are moved together, so that its messages end together and those of others do not.
     """
     dice, ranks = np.random.default_rng(0), {}
-    line, _ = ran(find(name), shape, steps=2)
+    line, _ = ran(find(name), shape, steps=steps)
     for lane in lanes:
-        moved = np.cumsum(dice.integers(30_000, 30_000 + jitter, 10_000))
+        moved = np.cumsum(dice.integers(30_000, 30_000 + jitter, 20_000))
         for at, (rank,) in enumerate(lane):
             one, late = line[at], 0 if skew is None else skew[rank]
 
@@ -98,6 +100,87 @@ def test_two_ranks_whose_forwards_may_be_merged():
     found = by_counting(ranks, 6)
     assert found is not None
     assert lines(found.lanes) == [[0, 2, 4], [1, 3, 5]]
+
+
+def muted(ranks):
+    """The ranks without what their messages tell: which came first, which way, and when they ended."""
+    dice = np.random.default_rng(1)
+
+    def mute(messages):
+        ends = np.sort(dice.integers(0, 10**12, len(messages)))
+        either = np.full(len(messages), Messages.EITHER)
+        return messages.replace(start=ends - 1, end=ends, direction=either, after=np.full(len(messages), -1))
+
+    return {rank: replace(one, messages=mute(one.messages)) for rank, one in ranks.items()}
+
+
+@pytest.mark.parametrize("stride", [0, 1], ids=["apart", "beside"])
+def test_the_ranks_of_a_position_do_the_same(stride):
+    """Where all ranks are ends, their clocks are far apart and their messages are mute, the order of actions tells."""
+    lanes = list(grids(4, 2))[stride]
+    (a, c), (b, d) = [[rank for (rank,) in lane] for lane in lanes]
+    late = {a: 0, b: 60_000_000, c: 20_000_000, d: 80_000_000}
+    found = by_counting(muted(nobody_named("1f1b", Shape(2, 4), lanes, skew=late)), 4)
+    assert found is not None
+    assert lines(found.lanes) == lines(lanes)
+    assert not found.level
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (1, 3, 0, 2)])
+def test_fewer_forwards_are_ahead_from_stage_to_stage(order):
+    """Where messages are mute and the inner ranks seem to begin at once, how many they run ahead tells their order."""
+    name, shape, lanes = "1f1b", Shape(4, 8), [tuple((rank,) for rank in order)]
+    begun = {rank: one.actions.start[0] for rank, one in nobody_named(name, shape, lanes, steps=1).items()}
+    late = {rank: 20_000_000 * (0, 1, 1, 2)[at] - begun[rank] for at, rank in enumerate(order)}
+    found = by_counting(muted(nobody_named(name, shape, lanes, skew=late, steps=1)), 4)
+    assert found is not None
+    assert lines(found.lanes) == [list(order)]
+
+
+def test_messages_of_evaluations_do_not_disturb_the_counts():
+    """Neither of one inside a step, of which nothing tells the forwards, nor of one between, which has no backwards."""
+    lanes = next(grids(6, 3))
+    ranks = nobody_named("1f1b", Shape(3, 6), lanes, steps=5)
+    for rank, one in ranks.items():
+        a, m = one.actions, one.messages
+        again = np.sort(np.concatenate((np.arange(len(m)), np.flatnonzero(m.step == 1))))
+        between = (a.step == 3) & (a.kind != Kind.F)
+        half = (m.step == 3) & (np.cumsum(m.step == 3) % 2 == 0)
+        some = m.replace(after=np.full(len(m), -1))
+        ranks[rank] = replace(one, actions=a.take(~between), messages=some.take(again[~half[again]]))
+    found = by_counting(ranks, 6)
+    assert found is not None
+    assert lines(found.lanes) == lines(lanes)
+
+
+def stepping(*kinds, messages):
+    """A rank whose steps hold actions of such kinds and so many messages."""
+    rows = [
+        (f"?{kind}?", 100 * n + 5 * k, 100 * n + 5 * k + 5, n)
+        for n, step in enumerate(kinds)
+        for k, kind in enumerate(step)
+    ]
+    posted = [("either ?", 100 * n + k, 100 * n + k + 1, n) for n, many in enumerate(messages) for k in range(many)]
+    steps = [(n, 100 * n, 100 * n + 100) for n in range(len(kinds))]
+    return timeline(0, steps=steps, actions=rows, messages=posted)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "inner"),
+    [
+        (("FFBB", "FFF", "FFBB"), (8, 6, 8)),
+        (("FFFFBB", "FFBB", "FFBB"), (12, 8, 8)),
+        (("FFIIWW", "FFF", "FIFIWW"), (8, 6, 8)),
+        (("FFBB", "", "FFBB"), (8, 6, 8)),  # an evaluation that nothing tells
+        (("FFBB", "FFBB", "FFBB"), (8, 14, 8)),  # the same beside a training
+    ],
+)
+def test_evaluations_hide_no_end(kinds, inner):
+    """Their forwards have half the messages of a training's; an end of two chunks sends or receives three of four."""
+    for lacks in (0, 0.5, 1):
+        ranks = {0: stepping(*kinds, messages=[round(many * (1 - lacks / 2)) for many in inner])}
+        assert shortages(ranks) == {0: pytest.approx(lacks, abs=0.05)}
+        assert chunks(ranks) == (round(1 / lacks) if lacks else None)
 
 
 def symmetric(rank):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bubblescope.align.links import links
+from bubblescope.engine import analyze
 from bubblescope.model.job import Match
 from tests.building import timeline
 
@@ -56,28 +57,45 @@ def test_nothing_ends_together_on_a_cpu():
     assert between([0, 1], [0, 1], on_gpu=False) == [False, False]
 
 
-def made(begun: dict[int, int], **more):
-    """The links of two stages of a micro-batch, of which the second begins at these moments, row by row."""
-    first = timeline(0, actions=[("0F0", 0, 10), ("0F1", 10, 20)], **more)
-    second = timeline(1, actions=[(f"1F{i}", at, at + 10) for i, at in begun.items()], **more)
-    makers = {0: (np.full(2, -1), np.full(2, -1)), 1: (np.zeros(len(begun), int), np.array(list(begun)))}
+def made(*, back: bool = True, **more):
+    """The links of two stages by the actions of one micro-batch: its forwards, and its backwards where those count."""
+    first = timeline(0, actions=[("0F0", 0, 10), ("0B0", 60, 80)], **more)
+    second = timeline(1, actions=[("1F0", 25, 35), ("1B0", 35, 55)], **more)
+    needed = np.array([-1, 1 if back else -1])
+    makers = {0: (needed, needed), 1: (np.array([0, -1]), np.array([0, -1]))}
     return links({0: first, 1: second}, {}, makers)
 
 
 def test_actions_bound_clocks():
-    """None begins before the one that makes its input ended; nothing bounds them from the other side."""
-    found = made({0: 25, 1: 40})
-    assert found.first.tolist() == [0, 0]
-    assert found.second.tolist() == [1, 1]
-    assert found.start_first.tolist() == found.end_first.tolist() == [10, 20]
-    assert found.start_second.tolist() == found.end_second.tolist() == [25, 40]
+    """None begins before the one that makes its input ended."""
+    found = made()
+    order = np.argsort(found.first)
+    assert found.first[order].tolist() == [0, 1]
+    assert found.second[order].tolist() == [1, 0]
+    assert found.start_first[order].tolist() == found.end_first[order].tolist() == [10, 55]
+    assert found.start_second[order].tolist() == found.end_second[order].tolist() == [25, 60]
     assert not found.both.any()
     assert not found.together.any()
 
 
+def test_actions_that_bound_clocks_one_way_are_not_believed():
+    """Nothing could contradict them: a guess that is wrong would move a clock by any amount."""
+    assert len(made(back=False)) == 0
+
+
+@pytest.mark.parametrize("name", ["cuda_graph_1f1b_annotated", "cuda_graph_1f1b_plain"])
+def test_actions_told_wrongly_leave_clocks_as_recorded(shared, name):
+    """A step in one piece is taken for one backward, which the next stage cannot have waited for."""
+    report = analyze(shared / "field" / name).report
+    assert report.clock.method == "recorded"
+    assert set(report.clock.offsets_ns.values()) == {0}
+    assert report.bubble.measured == pytest.approx(0.2869, abs=0.001)
+    assert "clock-uncertain" not in {f.code for f in report.quality.findings}
+
+
 def test_actions_of_one_clock_bound_nothing():
     """It is right whatever they seem to say."""
-    assert len(made({0: 5}, host="node")) == 0
+    assert len(made(host="node")) == 0
 
 
 def after(begun: int) -> int:

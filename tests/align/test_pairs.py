@@ -60,6 +60,24 @@ def test_messages_arrive_in_the_order_in_which_they_were_sent():
     }
 
 
+def test_receives_that_would_come_too_late_are_in_the_order_of_use():
+    """Where 1F1 began before the message of 0F0 was there, its own receive, though sent last, came first."""
+    first = timeline(
+        0,
+        actions=[("0F0", 0, 10), ("0F1", 10, 20)],
+        messages=[("send 1", 10, 42), ("send 1", 20, 22)],
+    )
+    last = timeline(
+        1,
+        actions=[("1F1", 22, 32), ("1F0", 42, 52)],
+        messages=[("recv 0", 1, 22), ("recv 0", 32, 42)],
+    )
+    assert ends_of(job(first, last)) == {
+        0: [("send 1", "0F0", 32), ("send 1", "0F1", 1)],
+        1: [("recv 0", "1F1", 20), ("recv 0", "1F0", 10)],
+    }
+
+
 def test_labelled_ends():
     """Labels name the action at each end, against the order in which the halves were posted."""
     first = timeline(

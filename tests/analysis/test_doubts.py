@@ -6,12 +6,15 @@ import dataclasses
 import gzip
 import math
 
+import numpy as np
 import orjson
 import pytest
 
+from bubblescope.analysis.doubts import EARLY, density
 from bubblescope.emit import Job, truth, write
 from bubblescope.engine import analyze
 from bubblescope.model.options import Options
+from bubblescope.report.facts import facts
 from tests.analysis.jobs import hidden, job, one_f_one_b, rank
 from tests.analysis.jobs import report as reported
 from tests.building import loose
@@ -77,6 +80,41 @@ def test_messages_that_arrive_before_they_are_sent_are_noticed(tmp_path):
     assert report.quality.verdict == "degraded"
     assert (finding.code, "the one clock of their host" in finding.message) == ("unpaired-p2p", True)
     assert "clock-uncertain" not in codes(report)
+
+
+def shifted(folder, moved, **shape):
+    """The report of a job of which rank 1 shows the moments of some events, by `moved(event)`, off by milliseconds."""
+    for rank_, path in enumerate(write(Job(**(SMALL | {"ranks_a_host": 1, "compress": False} | shape)), folder)):
+        document = orjson.loads(path.read_bytes())
+        events = [event for event in document["traceEvents"] if "ts" in event]
+        began = min(event["ts"] for event in events)
+        for event in events if rank_ == 1 else []:
+            event["ts"] += 1000 * moved(event | {"ms": (event["ts"] - began) / 1000})
+        path.write_bytes(orjson.dumps(document))
+    return analyze([str(folder)]).report
+
+
+@pytest.mark.parametrize(
+    ("by", "shape"),
+    [(15, {"p": 4}), (-5, {"p": 4}), (5, {"p": 6}), (5, {"p": 4, "labels": "none"})],
+)
+def test_a_clock_that_is_stepped_is_noticed(tmp_path, by, shape):
+    """Within a used step, so that few of all messages contradict the rest; the page and the report count as many."""
+    shape |= {"m": 8, "steps": 6}
+    whole = found(tmp_path / "whole", **shape)
+    _, second = (step.start_ns / 1e6 for step in whole.steps[:2])
+    at = second + 0.17 * whole.bubble.window_ns / 1e6
+    report = shifted(tmp_path / "stepped", lambda event: by * (event["ms"] > at), **shape)
+    assert ("clock-uncertain" in codes(whole), "clock-uncertain" in codes(report)) == (False, True)
+    assert report.quality.verdict == "degraded"
+    assert f"; {report.clock.violations} pairs of" in dict(facts(report))["Clocks"]
+
+
+def test_a_slip_or_two_are_no_step():
+    """One message of many that arrives before it is sent, alone or beside another, tells nothing of clocks."""
+    for count, said in ((1, False), (2, False), (3, True)):
+        late = np.isin(np.arange(1000), 100 + np.arange(count))
+        assert (density(late) > EARLY) == said
 
 
 def test_a_small_disagreement_of_clocks_is_forgiven(tmp_path):

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from bubblescope.analysis.missing import ASSUMPTION, interval
+from bubblescope.analysis.missing import interval
 from bubblescope.emit import Job, truth, write
 from bubblescope.engine import analyze
 from tests.analysis.jobs import RANK_0, RANK_1, hidden, job, one_f_one_b, rank, report
@@ -99,7 +99,9 @@ def test_the_interval_holds_the_truth(tmp_path, made, unseen):
     assert found.quality.verdict == "degraded"
     (finding,) = (f for f in found.quality.findings if f.code == "missing-ranks")
     assert finding.severity == "warning"
-    assert ASSUMPTION in finding.message
+    assert "assumed to work between 0.9 times the lightest and 1.1 times the heaviest seen one" in finding.message
+    assert ("open where no recorded rank tells" in finding.message) == (found.bubble.upper == 1)
+    assert "nothing states the number of ranks" not in finding.message
     assert f"unseen stages: {', '.join(map(str, unseen))}" in finding.message
 
 

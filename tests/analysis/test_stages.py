@@ -102,6 +102,15 @@ def test_a_split_backward_has_two_costs():
     assert (one.forward_ns, one.backward_ns, one.weight_ns) == (10, 15, 9)
 
 
+def test_halves_and_full_backwards_of_one_stage_do_not_add_up():
+    """A stage that splits one backward and not the other costs its halves; the full one counts in its work alone."""
+    rows = [("0F0", 0, 10), ("0F1", 10, 20), ("0B0", 20, 41), ("0I1", 41, 51), ("0W1", 51, 61)]
+    other = [("1F0", 10, 20), ("1F1", 20, 30), ("1B0", 30, 50), ("1B1", 50, 70)]
+    split, whole = report(job(rank(0, rows), rank(1, other))).stages
+    assert (split.forward_ns, split.backward_ns, split.weight_ns, split.work_ns) == (10, 10, 10, 61)
+    assert (whole.backward_ns, whole.weight_ns) == (20, None)
+
+
 def test_costs_are_useful_time_not_the_length_of_an_action():
     """A hole costs nothing, the stage's own collective does."""
     zero = rank(0, [("0F0", 0, 10), ("0B0", 30, 40)], work=[("0F0", 0, 4), ("0F0", 8, 10), ("0B0", 30, 40)])

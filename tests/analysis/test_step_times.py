@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from bubblescope.analysis.step_times import step_times
+from bubblescope.analysis.step_times import step_times, unlike
 from bubblescope.analysis.study import study
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options, StepRange
@@ -113,3 +113,22 @@ def test_steps_picked_out_of_a_longer_run_last_by_themselves():
 def test_a_step_that_is_not_used_has_no_time():
     """Only the steps that means take are timed, but one that is not taken may follow."""
     assert times(late(0, 100, 350), steps=StepRange(1, 1)) == {1: 250}
+
+
+@pytest.mark.parametrize(("apart", "doubted"), [(100, False), (140, False), (160, True), (210, True)])
+def test_steps_that_last_half_as_long_again_on_one_rank_are_not_the_same(apart, doubted):
+    """Ranks of a job wait for each other once a step; so some were told of other steps, and the speed is in doubt."""
+    rows = [rank(0, again(RANK_0, 4), steps=[(k, 100 * k, 100 * k + 100) for k in range(4)])]
+    later = [(name, at + (apart - 100) * k, end + (apart - 100) * k, k) for name, at, end, k in again(RANK_1, 4)]
+    rows += [rank(1, later, steps=[(k, apart * k, apart * k + apart) for k in range(4)])]
+    of = job(*rows)
+    assert [finding.code for finding in unlike(study(of, Options()))] == ["steps-assumed"] * doubted
+    speed = next(number for number in report(of).quality.numbers if number.number == "throughput")
+    assert speed.verdict == ("degraded" if doubted else "ok")
+
+
+def test_of_one_step_nothing_is_said():
+    """A rank may have begun late."""
+    rows = [rank(0, again(RANK_0, 2), steps=[(0, 0, 100), (1, 100, 200)])]
+    rows += [rank(1, again(RANK_1, 2), steps=[(0, 0, 40), (1, 40, 200)])]
+    assert unlike(study(job(*rows), Options())) == ()

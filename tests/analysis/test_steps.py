@@ -221,10 +221,11 @@ def test_a_step_knows_its_own_rows():
     [
         (ANY, [("first", ()), (None, ()), ("incomplete", (1,)), (None, ()), (None, ())]),
         (StepRange(2, 3), [("not-asked", ()), ("not-asked", ()), ("incomplete", (1,)), (None, ()), ("not-asked", ())]),
+        (StepRange(3, 4), [("not-asked", ()), ("not-asked", ()), ("not-asked", (1,)), (None, ()), (None, ())]),
     ],
 )
 def test_a_step_that_is_left_out_says_why(wanted, expected):
-    """And which ranks lack actions of it; that is the first reason, whatever was asked for."""
+    """And which ranks lack actions of it; that nobody asked for it is the first reason."""
     judged = choose({t.rank: rank_steps(t) for t in both(5, [(1, 2, "1B0")])}, wanted, 2)
     assert [(use.left_out, use.lacking) for use in judged] == expected
     assert all((use.left_out is None) == use.used for use in judged)

@@ -13,7 +13,7 @@ from bubblescope.model.options import Options
 from bubblescope.model.timeline import Steps
 from bubblescope.reconstruct.passes import reconstruct
 from tests.analysis.jobs import RANK_0, RANK_1, call, job, one_f_one_b, rank, report, steps
-from tests.building import forward, kernel, note, op, run, trace
+from tests.building import forward, kernel, note, op, run, timeline, trace
 
 
 def resolved(*timelines, **options):
@@ -193,3 +193,25 @@ def test_departures_name_a_rank_that_was_recorded():
     found = report(job(one, pipelines=[[[], [1]], [[3], [2]]], placement={0: (0,), 1: (1,)})).schedule
     assert (found.name, found.confidence) == ("gpipe", 7 / 8)
     assert [(d.rank, d.expected, d.found) for d in found.departures] == [(3, None, "0B3"), (3, "0B3", None)]
+
+
+@pytest.mark.parametrize(("count", "pp"), [(4, None), (3, 3), (2, 2)])
+def test_an_assumed_layout_is_no_fact(count, pp):
+    """Four ranks that send and tell no more may be two pipelines; of three, if there is one at all, all are."""
+    messages = [("send ?", 10, 20), ("recv ?", 30, 40)]
+    ranks = [timeline(r, messages=messages, steps=[(0, 0, 100)]) for r in range(count)]
+    found = resolved(*ranks)
+    assert (found.schedule.name, found.layout.source) == ("unknown", "rank order, assumed")
+    assert (found.layout.world_size, found.layout.pp) == (count, pp)
+    assert (found.layout.tp is None, found.layout.dp is None) == (pp is None, pp is None)
+    assert found.bubble.measured is None
+
+
+def test_an_assumed_layout_bounds_no_bubble():
+    """Where they may be two pipelines, the actions of some ranks do not tell how long others work."""
+    acting = {0: [("?F0", 10, 30), ("?B0", 50, 80)], 1: [("?F0", 10, 20), ("?F1", 20, 30), ("?B0", 50, 80)]}
+    messages = [("send ?", 30, 40), ("recv ?", 40, 50)]
+    ranks = [timeline(r, actions=acting.get(r, []), messages=messages, steps=[(0, 0, 100)]) for r in range(4)]
+    found = resolved(*ranks)
+    assert (found.schedule.name, found.layout.source) == ("unknown", "rank order, assumed")
+    assert (found.layout.pp, found.bubble.lower, found.bubble.upper) == (None, None, None)

@@ -104,6 +104,16 @@ def test_untrusted_causes_are_degraded():
     assert (causes.verdict, causes.reasons) == ("degraded", ("residual",))
 
 
+@pytest.mark.parametrize(("paired", "reasons"), [(0.89, ("unpaired-p2p",)), (0.9, ()), (None, ())])
+def test_causes_over_unpaired_messages_are_degraded(paired, reasons):
+    """What messages cost is not known of those without a partner, for whatever reason they have none."""
+    found = report(one_f_one_b(times=3))
+    covered = dataclasses.replace(found.quality.coverage, paired=paired)
+    doubted = judged(dataclasses.replace(found, quality=dataclasses.replace(found.quality, coverage=covered)))
+    (causes,) = (each for each in doubted.numbers if each.number == "causes")
+    assert causes.reasons == reasons
+
+
 def test_data_of_which_no_number_is_there_are_unusable():
     """A rank on which nothing took any time."""
     found = report(alone(rank(0, stray=[(5, 5)], steps=[(0, 5, 5)])))

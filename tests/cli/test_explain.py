@@ -43,7 +43,8 @@ def test_every_schedule_is_explained(bubblescope, family):
     assert "rank 0 |" in text
     for alias in family.aliases:
         assert alias in text
-        assert bubblescope("explain", alias).out == seen.out
+        told = bubblescope("explain", alias).out
+        assert told == seen.out or (f"{alias} has several meanings" in told and family.name in told)
 
 
 def test_closed_forms_have_an_example(bubblescope):

@@ -82,6 +82,18 @@ def test_the_bubble_is_that_of_the_training_steps():
     assert evaluation.bubble == pytest.approx(1 / 4, abs=1e-9)
 
 
+@pytest.mark.parametrize("at", ["before", "behind"])
+def test_where_every_step_evaluates_the_bubble_is_that_of_their_training(at):
+    """Such a step spans both, and its pipelines hold the training alone; so it is where all of one size evaluate."""
+    plain = truth(Job(**EVEN, p=2, m=4)).bubble
+    known = truth(Job(**EVEN, p=2, m=4, steps=4, eval_steps=(0, 1, 2, 3), eval_m=3, eval_at=at))
+    assert [(step.number, step.m, step.evaluated) for step in known.used] == [(1, 4, 3), (2, 4, 3), (3, 4, 3)]
+    assert known.bubble == pytest.approx(plain, abs=1e-12)
+    ramp = truth(Job(**EVEN, p=4, ramp=(4, 4, 4, 8, 8), eval_steps=(3, 4), eval_at=at))
+    assert ramp.bubble_by_size == {4: pytest.approx(3 / 7, abs=1e-9), 8: pytest.approx(3 / 11, abs=1e-9)}
+    assert [step.number for step in ramp.usable] == [1, 2, 3, 4]
+
+
 def test_each_size_of_a_ramp_has_its_bubble():
     """That of the commonest is the job's; of two equally common ones that of the larger."""
     job = Job(**EVEN, ramp=(8, 4, 4, 8, 8))

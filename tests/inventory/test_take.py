@@ -17,6 +17,7 @@ from bubblescope.emit import Job, write
 from bubblescope.engine import analyze
 from bubblescope.errors import InputError
 from bubblescope.model.options import Options
+from bubblescope.report import inventories
 
 RUN = Job(schedule="1f1b", p=2, m=4, steps=3, first_step=7, kernels=3)
 TP = Job(schedule="1f1b", p=2, t=2, d=2, m=4, steps=2, kernels=3)
@@ -315,3 +316,19 @@ def test_it_agrees_with_the_analysis(told, tmp_path):
     assert found.job.complete_steps == tuple(step.step for step in report.steps if step.complete)
     assert found.job.ranks == tuple(rank.rank for rank in report.ranks)
     assert found.job.verdict == report.quality.verdict
+
+
+def test_an_evaluation_is_no_step_that_was_cut(told):
+    """At the end too; nothing is to be added for it."""
+    found = told(replace(RUN, eval_steps=(1, 2), labels="pp"))
+    kinds = ["training", "training", "evaluation", "training", "evaluation"]
+    assert [[step.kind for step in rank.steps] for rank in ranks(found)] == [kinds] * 2
+    assert all(step.complete for rank in ranks(found) for step in rank.steps)
+    assert not any(need.code == "ending" for rank in ranks(found) for need in rank.needs)
+
+
+def test_a_training_with_an_evaluation_inside_is_not_cut(told):
+    """One rank cannot tell it, the job can."""
+    found = told(replace(RUN, steps=5, eval_steps=(2,), eval_at="behind", labels="pp"))
+    assert found.job.complete_steps == (7, 8, 9, 10, 11)
+    assert all("cut" not in table.headers for table in inventories.page(found).tables)

@@ -92,6 +92,17 @@ def test_covers(intervals, at):
 
 
 @settings(deadline=None)
+@given(pairs, st.lists(st.tuples(point, st.integers(0, 20))), origin)
+@example([], [(0, 5)], 0)
+def test_within(intervals, stretches, at):
+    """Of a stretch as many nanoseconds are covered as it has instants that are."""
+    start, length = np.array(stretches, np.int64).reshape(-1, 2).T
+    covered = instants(intervals)
+    expected = [len(covered & {*range(begin, begin + took)}) for begin, took in stretches]
+    assert spans(intervals, at).within(start + at, start + length + at).tolist() == expected
+
+
+@settings(deadline=None)
 @given(pairs, pairs, origin)
 @example([(0, 2)], [(2, 4)], 0)
 @example([(0, 2)], [], 0)

@@ -123,6 +123,24 @@ def test_halves_of_one_name_are_never_called_two_forwards():
     assert kinds("fxfxyzyz|fxfxyzyz|yzyz|fxfxyzyz|yzyz|yzyz#" * 2, named=False) == ""
 
 
+@pytest.mark.parametrize(
+    ("stage", "text", "expected"),
+    [
+        ("last of ZB-H1", "fghyz|fghyz|yz|fghyz|yzyz#", "FIFIWFIWW"),
+        ("inner of ZB-H1, weights put off by one", "fgh|fgh|yz|fgh|yz|yz|yz|yzyz#", "FFIFIWIWW"),
+        ("inner, both input gradients first", "fgh|fgh|yz|yz|yzyz#", "FFIIWW"),
+        ("inner of ZB-H2, the last weights behind a message", "fgh|fgh|fgh|yz|fgh|yz|yz|yz|yzyzyzyz#", "FFFIFIIIWWWW"),
+    ],
+    ids=lambda value: value if " " in value and "|" not in value else None,
+)
+def test_halves_of_one_name_are_told_by_messages_and_turns(stage, text, expected):
+    """Nothing is sent behind a weight gradient, and it waits for its input gradient."""
+    assert stage
+    assert kinds(text * 2, named=False) == expected * 2
+    evaluation = "fgh|fgh|fgh|#"
+    assert kinds(f"{text}{evaluation}{text}", named=False) == f"{expected}FFF{expected}"
+
+
 def test_a_message_inside_an_action_does_not_cut_it():
     """What stands whole more often is one action."""
     assert kinds("fgxh|fgxh|fgxh|ybyb|fg|xh|ybyb|ybyb|ybyb#" * 2, named=False) == "FFFBFBBB" * 2
@@ -290,3 +308,33 @@ def test_actions_of_emitted_jobs_come_back(job):
 def _timelines(job):
     with TemporaryDirectory() as folder:
         return [(rank, *read_ranks(path, Options())) for rank, path in enumerate(write(job, Path(folder)))]
+
+
+@pytest.mark.parametrize("evaluated", [(), (0,)], ids=["training", "with an evaluation"])
+@pytest.mark.parametrize(("schedule", "p", "m"), [("zb-h1", 2, 3), ("zb-h1", 3, 3), ("zb-h1", 4, 6), ("zb-h2", 3, 6)])
+def test_split_backwards_of_emitted_jobs_whose_halves_are_alike(schedule, p, m, evaluated):
+    """Kinds come back in their order on every rank, but where an input gradient and its weight gradient are one B."""
+    job = Job(
+        schedule=schedule,
+        p=p,
+        m=m,
+        labels="none",
+        autograd=False,
+        kernel_names="torch",
+        kernels=3,
+        eval_steps=evaluated,
+        eval_m=p,
+    )
+    known = truth(job)
+    for rank, timeline in _timelines(job):
+        found = timeline.actions
+        names = [Kind(kind).name for kind in found.kind.tolist()]
+        acts = [
+            (step.number, a)
+            for step in known.steps
+            for pipeline in step.pipelines
+            for of in pipeline.ranks
+            if of.rank == rank
+            for a in of.actions
+        ]
+        assert list(zip(found.step.tolist(), names, strict=True)) == [row[:2] for row in shown(acts, names)]

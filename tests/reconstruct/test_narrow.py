@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
-from bubblescope.reconstruct.actions import Ranges, recurrences, torn
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.narrow import narrow
+from bubblescope.reconstruct.step_cuts import recurrences, torn
 
 
 def ranges_of(names, *, named=True):
@@ -50,6 +51,8 @@ def test_names_that_recur_in_fewer_places_than_marks(marks, expected):
         ("F0 F0 B0 B0 | F0 F0 B0 B0 | F0 F0 B0 B0", (2,), False),  # the optimizer waits for three batches
         ("F0 F0 B0 B0 | F0 F0 | F0 F0 | F0 F0", (0,), False),  # evaluations
         ("F0 F0 | F0 F0 | B0 B0 | B0 B0", (), True),
+        ("F0 F0 | F0 B0 | B0 B0 | F0 F0 | F0 B0 | B0 B0", (), True),
+        ("F0 F0 | F0 B0 F0 B0 | F0 B0 F0 B0 | B0 B0 | F0 F0 | F0 B0 F0 B0 | F0 B0 F0 B0 | B0 B0", (3, 7), True),
         ("B0 B0 | F0 F0 B0 B0", (), False),  # the recording began in the middle
         ("F0 F0 | F0 F0", (), False),
     ],
@@ -65,3 +68,21 @@ def test_a_named_backward_in_another_mark_than_its_forward_tears():
     assert torn(ranges_of(names), np.array([0, 0, 1, 1]))
     assert not torn(ranges_of(names), np.array([0, 0, 0, 0]))
     assert not torn(ranges_of(("B0", "F1", "B1")), np.array([0, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ("F0 F1 F0 F1 B0 B1 | F0 F1 F0 F1 B0 B1", False),
+        ("F0 B0 F1 B1 F0 F1 F2 | F0 B0 F1 B1 F0 F1 F2", False),
+        ("F0 F1 F0 B0 F1 B1 | F0 F1 F0 B0 F1 B1", False),
+        ("F0 F1 F0 F1 B0 | B1 F0 F1 F0 F1 B0 | B1", True),  # late marks
+        ("F0 B0 F1 B1 F0 B0 F1 B1 | F0 B0 F1 B1 F0 B0 F1 B1", True),  # marks of two steps
+        ("F0 F1 B0 B1 F0 | F1 B0 B1 F0 F1 B0 B1", True),  # and of one and a half
+        ("F0 F1 B0 F0 B1 | F0 F1 B0 F0 B1", True),  # amid the training
+    ],
+)
+def test_an_evaluation_before_or_behind_a_training_tears_nothing(marks, expected):
+    """Though the names of its forwards come again; what was cut elsewhere is torn as ever."""
+    rows = [(k, name) for k, mark in enumerate(marks.split("|")) for name in mark.split()]
+    assert torn(ranges_of([name for _, name in rows]), np.array([k for k, _ in rows])) is expected

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from bubblescope.model.actions import Kind
 from bubblescope.model.groups import serves
 from bubblescope.model.trace import CommArgs
-from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.purposes import with_purposes
 from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.units import NO_HOST, Units

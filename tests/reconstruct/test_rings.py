@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
 from bubblescope.model.trace import CommArgs
-from bubblescope.reconstruct.actions import Ranges
 from bubblescope.reconstruct.calls import Talk
+from bubblescope.reconstruct.host import Ranges
 from bubblescope.reconstruct.labels import Labels
 from bubblescope.reconstruct.ranges import NONE
-from bubblescope.reconstruct.rings import nameless, rings
+from bubblescope.reconstruct.rings import amid, found_without, nameless, rings
 from bubblescope.reconstruct.units import Units
 
 RING, PIPELINE = 7, 3  # streams
@@ -185,3 +187,70 @@ def test_what_others_name_tells_what_has_no_name(named):
 def test_what_may_be_a_fused_message_stays_one(rows):
     """A kernel that holds a send and a receive has no name either."""
     assert without_labels(rows) == []
+
+
+def lasting(rows, lengths):
+    """The messages, each as long as those of its stream are."""
+    sent = talk(rows)
+    units = sent.units
+    took = np.array([lengths.get(lane, 0) for lane in units.lane.tolist()])
+    return replace(sent, units=units.replace(end=units.start + took))
+
+
+def computing(count):
+    """Two kernels an action, which run from 20 to 45 and from 50 to 70 of it."""
+    units = work(count)
+    return units.replace(end=units.start + np.tile((25, 20), count))
+
+
+def found_between(rows, *, under=RING, count=10, kinds=TRAINS):
+    """The host moments of what the actions prove to hold, where they are found only without it."""
+    sent = lasting(rows, {RING: 10 if under == RING else 100, PIPELINE: 10 if under == PIPELINE else 100})
+    actions, tried = acts(kinds), []
+
+    def find(some):
+        tried.append(some.units.host.tolist())
+        return actions if not np.any(some.units.lane == RING) else Ranges.empty()
+
+    ranges = found_without(find, sent, computing(count))
+    held = sent.units.host[amid(sent, ranges, computing(count))].tolist()
+    assert tried[-1] == [host for host in sent.units.host.tolist() if host not in held]
+    return held
+
+
+def test_actions_are_found_without_what_proves_to_be_part_of_them():
+    """Unnamed messages that recur between the kernels of all actions, while these run, are no borders of actions."""
+    ring = at(BETWEEN, ALL)
+    assert found_between([*ring, *outside(10)]) == moments(ring)
+
+
+def test_a_ring_may_end_the_actions_of_one_kind():
+    """What stands between the kernels of backwards follows those of forwards, where these end with an attention."""
+    ring = [*at(BEHIND, range(0, 10, 2)), *at(BETWEEN, range(1, 10, 2))]
+    assert found_between([*ring, *outside(10)]) == moments(ring)
+
+
+NO_RINGS = {
+    "few": at(BETWEEN, range(8)),
+    "forwards alone": at(BETWEEN, range(0, 10, 2)),
+    "at the ends": at(BEHIND, ALL),
+    "not as many": [(host + k, RING) for j, (host, _) in enumerate(at(BETWEEN, ALL)) for k in range(1 + j % 5)],
+}
+
+
+@pytest.mark.parametrize("rows", NO_RINGS.values(), ids=NO_RINGS.keys())
+def test_what_does_not_recur_inside_actions_is_no_ring(rows):
+    """It is in all forwards and backwards, as many in each, and not only at their ends."""
+    assert found_between([*rows, *outside(10)]) == []
+
+
+def test_what_waits_between_kernels_is_no_ring():
+    """A receive that was posted early is posted between kernels, too, but outlasts them."""
+    assert found_between([*at(BETWEEN, ALL), *outside(10)], under=None) == []
+
+
+@pytest.mark.parametrize("each", [0, 3])
+def test_the_pipeline_has_messages_but_not_many(each):
+    """Where nothing is left, or more than two an action, what was taken for an action is none."""
+    others = [row for k in range(each) for row in at(OUTSIDE + k, ALL, PIPELINE)]
+    assert found_between([*at(BETWEEN, ALL), *others]) == []

@@ -39,7 +39,7 @@ def test_a_share_names_the_rank_that_has_least():
     """Unless it has what the job has."""
     ranks = of_rank(0, launched=None), of_rank(1, launched=0.5), of_rank(2, launched=0.9)
     assert covered(quality(*ranks, launched=0.7)) == "70.0% of the kernels have a launch (rank 1: 50.0%)"
-    assert covered(quality(of_rank(3, paired=0.7), paired=0.7)) == "70.0% of the sends and receives have a partner"
+    assert covered(quality(of_rank(3, paired=0.7), paired=0.7)) == "70.0% of the sends and receives are paired"
 
 
 def test_ranks_without_a_part_are_named_by_why():

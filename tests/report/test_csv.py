@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
+from bubblescope.model.report import SizeBubble
 from bubblescope.report import csv as rendered
 
 
@@ -34,6 +36,17 @@ def test_values_are_those_of_the_report(samples):
     assert table["rank", "1", "pp_wait_ns"] == ""
     assert int(table["rank", "0", "outside_dp_ns"]) == report.ranks[0].outside.dp_ns
     assert table["step", "0", "complete"] == "false"
+
+
+def test_sizes_and_findings_have_rows(samples):
+    """Of several findings of one code the second is numbered."""
+    report = samples["missing-ranks"]
+    size = SizeBubble(microbatches=4, steps=(1,), measured=0.2, formula=None, formula_source=None, replay=0.1)
+    sized = replace(report, bubble=replace(report.bubble, by_microbatches=(size,)))
+    table = {(row["section"], row["id"], row["metric"]): row["value"] for row in rows(sized)}
+    assert (table["size", "4", "measured"], table["size", "4", "formula"]) == ("0.2", "")
+    assert table["quality", "missing-ranks", "severity"] == "warning"
+    assert table["quality", "truncated#2", "input"] == "rank0_trace.json.gz"
 
 
 def test_no_name_becomes_a_formula(samples):

@@ -96,7 +96,7 @@ def test_ranks_alike_in_their_steps_share_a_row():
     whole = [file(f"rank{n}.json.gz", rank(n)) for n in range(8)]
     cut = file("rank8.json.gz", rank(8, steps=(replace(rank().steps[0], complete=False),)))
     nameless = [file(f"{name}.json", rank(None)) for name in "ab"]
-    rows = table(info(*whole, cut, *nameless, of=job()), "Steps and actions").rows
+    rows = table(info(*whole, cut, *nameless, of=job(complete_steps=())), "Steps and actions").rows
     assert [(*row[:2], row[4]) for row in rows] == [
         ("0-7", "", ""),
         ("8", "", "0"),
@@ -265,3 +265,14 @@ def test_files_of_several_folders_keep_their_paths():
     files = [replace(file("rank0.json", rank()), path=f"{folder}/rank0.json") for folder in "ab"]
     shown = table(info(*files, of=job()), "Files")
     assert [row[0] for row in shown.rows] == ["a/rank0.json", "b/rank0.json"]
+
+
+def test_evaluations_and_marks_that_are_no_steps_are_shown():
+    """Neither is a step that was cut."""
+    odd, narrow = rank(), Finding("narrow-marks", "info", "so")
+    steps = (replace(odd.steps[0], kind="evaluation"), replace(odd.steps[1], complete=False))
+    shown = table(
+        info(file("a", replace(odd, steps=steps, findings=(narrow,))), of=job(complete_steps=(0,))), "Steps and actions"
+    )
+    cells = dict(zip(shown.headers, shown.rows[0], strict=True))
+    assert (cells["marked"], cells["evaluations"], cells["cut"]) == ("too often", "0", "1")
