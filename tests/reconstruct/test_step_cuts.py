@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
-from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.step_cuts import behind, evaluations_apart, recurrences, torn, unshared
 from tests.reconstruct.building import ranges_of
 
@@ -83,11 +82,6 @@ def test_a_step_begins_behind_the_evaluation_before_it():
     assert evaluations_apart(of_kinds(plain + "FF"), np.array([0, 40])).tolist() == [0, 40]
 
 
-def of_kinds(text):
-    """Ranges of such kinds, ten apart."""
-    return ranges_of(*((Kind[kind], 10 * k, 10 * k + 5) for k, kind in enumerate(text)))
-
-
 @pytest.mark.parametrize(
     ("names", "shared"),
     [
@@ -112,3 +106,8 @@ def test_names_that_chunks_share_are_no_names(names, shared):
     assert found.tolist() == ([NONE] * len(rows) if shared else [row[3] for row in rows])
     if shared:
         assert not len(recurrences(unshared(ranges_of(*rows))))
+
+
+def of_kinds(text):
+    """Ranges of such kinds, ten apart."""
+    return ranges_of(*((Kind[kind], 10 * k, 10 * k + 5) for k, kind in enumerate(text)))
