@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bubblescope.model.actions import Kind
+from bubblescope.reconstruct.ranges import NONE
 from bubblescope.reconstruct.step_cuts import behind, evaluations_apart, recurrences, torn, unshared
 from tests.reconstruct.building import ranges_of
 
