@@ -67,12 +67,14 @@ def _windows(found: Study, number: int) -> list[int]:
 
 
 def unlike(found: Study) -> tuple[Finding, ...]:
-    """A warning where used steps, two at least, last much longer on one rank than on another.
+    """A warning where used steps, two at least, last much longer on one rank than on another, as none staggered need.
 
     Then the ranks were not cut into the same steps: some were told of parts of steps, or of several as one.
     """
     each = [
-        {rank: ns for rank, view in found.views.items() if (ns := view.until_next(n)) is not None} for n in found.used
+        {rank: ns for rank, view in found.views.items() if (ns := view.until_next(n)) is not None}
+        for n in found.used
+        if not staggered(found, n)
     ]
     each = [lasting for lasting in each if len(lasting) > 1]
     ranks = set.intersection(*({*lasting} for lasting in each)) if len(each) > 1 else set[int]()

@@ -64,6 +64,24 @@ def test_a_step_behind_an_evaluation_is_no_shorter_than_its_pipeline():
     assert times(behind_an_evaluation(late=5))[2] == 90
 
 
+def test_ranks_that_begin_late_behind_an_evaluation_are_cut_into_the_same_steps():
+    """Though a step behind one lasts half as long again on one rank, and more, each time."""
+    at = {0: 0, 2: 112, 4: 224}
+    evaluated = ((("0F0", 92, 102), ("0F1", 102, 112)), (("1F0", 102, 112), ("1F1", 112, 122)))
+    begun = ((0, 92, 112, 204, 224, 316), (0, 72, 122, 182, 234, 294))
+    lines = []
+    for number, (mine, forwards) in enumerate(zip((RANK_0, RANK_1), evaluated, strict=True)):
+        rows = [(name, start + by, end + by, k) for k, by in at.items() for name, start, end in mine]
+        rows += [
+            (name, start + by, end + by, k) for k, by in ((1, 0), (3, 112), (5, 224)) for name, start, end in forwards
+        ]
+        marks = [(k, start, end) for k, (start, end) in enumerate(pairwise((*begun[number], 340)))]
+        lines.append(rank(number, sorted(rows, key=lambda row: row[1]), steps=marks))
+    found = study(job(*lines), Options())
+    assert step_times(found) == {2: 92, 4: 92}
+    assert unlike(found) == ()
+
+
 def test_shares_of_a_step_behind_an_evaluation_are_of_its_time():
     """Each rank is useful for 60 of 92: the second one from the begin of the first one on."""
     rows = report(behind_an_evaluation()).ranks
