@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from bubblescope.analysis.apart import sound
 from bubblescope.analysis.means import means
 from bubblescope.analysis.partition import Window, outside
 from bubblescope.analysis.pipeline import PipelineStep
@@ -68,8 +69,10 @@ class Forecaster:
         if not found.piped or found.schedule is None:
             raise UndecidedError("nothing can be replayed: no pipeline was found")
         if found.variation is None:
+            together = sound(found.steps) or not found.steps
+            lacks = "no complete step with every stage" if together else "no step in which all ranks run together"
             raise UndecidedError(
-                "nothing can be replayed: no complete step with every stage",
+                f"nothing can be replayed: {lacks}",
                 hint="bubblescope analyze tells what is missing",
             )
         try:

@@ -33,7 +33,14 @@ def test_an_order_that_cannot_run_leaves_a_report(tmp_path):
 
 def test_of_an_order_that_cannot_run_nothing_is_forecast(tmp_path):
     """And the answer says what waits for what."""
+    more = ("0,0,0,F,1,40,10", "0,0,0,B,1,90,20", "1,1,0,F,1,70,10", "1,1,0,B,1,80,10")
     with pytest.raises(UndecidedError, match="1F0 waits for 0F0"):
+        engine.whatif(timeline(tmp_path, (*BACKWARDS, *more)), (), OPTIONS)
+
+
+def test_ranks_that_run_one_after_the_other_are_no_training(tmp_path):
+    """A gradient never came back: no step is left that could be replayed."""
+    with pytest.raises(UndecidedError, match="no step in which all ranks run together"):
         engine.whatif(timeline(tmp_path, BACKWARDS), (), OPTIONS)
 
 
