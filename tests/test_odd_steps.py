@@ -18,6 +18,7 @@ SHAPES = {
     "interleaved": {"schedule": "interleaved-1f1b", "p": 2, "m": 4, "v": 2},
     "zb-h1": {"schedule": "zb-h1", "p": 3, "m": 4},
     "zb-v": {"schedule": "zb-v", "p": 3, "m": 6, "v": 2},
+    "looped-bfs": {"schedule": "looped-bfs", "p": 2, "m": 4, "v": 2},
 }
 TOLD = {
     "labels": {"labels": "pp"},
@@ -105,6 +106,28 @@ def test_evaluations_that_only_messages_tell_leave_the_causes(shape, at, steps, 
     ]
     assert report.quality.coverage.paired == 1
     assert {cause.cause for cause in report.bubble.causes if abs(cause.points) > 0.001} == {"structural", "p2p"}
+
+
+@pytest.mark.parametrize("at", ["before", "behind"])
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("shape", ["looped-bfs", "interleaved", "zb-v"])
+def test_chunks_are_told_where_each_step_evaluates(shape, count, at, tmp_path):
+    """Of the training's messages alone, though those of the evaluation are of no action that anything tells."""
+    job = job_of(shape, "autograd", eval_steps=(0, 1, 2, 3, 4), eval_at=at, eval_m=count)
+    report = analyzed(job, tmp_path)
+    check(report, job, truth(dataclasses.replace(job, eval_steps=())).bubble)
+    assert (report.schedule.name, report.quality.coverage.paired) == (job.schedule, 1)
+    assert {(step.kind, step.extra_forwards) for step in report.steps} == {("mixed", count)}
+
+
+@pytest.mark.parametrize("shape", ["looped-bfs", "interleaved"])
+def test_chunks_are_guessed_where_each_step_evaluates(shape, tmp_path):
+    """By the training's messages alone, where a rank is missing so that none can be followed."""
+    job = job_of(shape, "autograd", p=3, m=6, eval_steps=(0, 1, 2, 3, 4), eval_at="behind", eval_m=2)
+    write(job, tmp_path / "t")
+    sorted((tmp_path / "t").iterdir())[1].unlink()
+    report = bubblescope.analyze(tmp_path / "t").report
+    assert (report.schedule.name, report.schedule.microbatches) == (job.schedule, job.m)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from bubblescope.align.between import without_those_between
 from bubblescope.align.ends import ahead
 from bubblescope.align.follow import Told, follow
 from bubblescope.align.guess import Guess, guess
@@ -32,11 +33,16 @@ def identified(timelines: Timelines, plan: Plan, options: Options) -> tuple[Time
     """
     if any(map(_labelled, timelines.values())) or not plan.pipelines or _stated(timelines) == 1:
         return timelines, None
+    trained = without_those_between(timelines, plan)
     told, count = _told(timelines, plan)
+    if not told and trained is not timelines:
+        told, count = _told(trained, plan)
     if told:
         place = plan.place_of()
         return {r: _named(t, told.get(place[r][1], ()) if r in place else ()) for r, t in timelines.items()}, None
-    count = options.virtual or _stated(timelines) or count or _counted(timelines, plan)
+    count = options.virtual or _stated(timelines) or count
+    # Where nothing was told, either count of several is a doubt.
+    count = count or max(_counted(each, plan) or 0 for each in (timelines, trained)) or None
     return timelines, count if count is not None and count > 1 else None
 
 
