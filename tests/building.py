@@ -263,7 +263,8 @@ def timeline(
         actions: ("0F0", start, end), or ("(0F1;1B0)", start, turn, end) for two that overlap under one label.
         messages: ("send 1", start, end), or ("recv 0 1F0", start, end) where a label names the action;
             the peer is "?" where nothing tells it.
-        collectives: ("tp", start, end, "0F0"): the group's description and the action that asked for it.
+        collectives: ("tp", start, end, "0F0"): the group's description and the action that asked for it; in place of
+            a description all that the call says of itself.
         steps: (number, start, end); by default one step over everything.
         groups: process groups that the rank is told of.
         world: the world size that its file states.
@@ -273,8 +274,9 @@ def timeline(
     parts = [(part, row) for row in actions for part in _parts(*row)]
     acts = [(*part, _in_block(row, actions)) for part, row in parts]
     ends = [row[2] for block in (actions, messages, collectives) for row in block]
-    descriptions = [row[0] for row in collectives]
-    calls = (CommArgs(op="send"), *(CommArgs(op="all_reduce", description=d) for d in descriptions))
+    said = [row[0] for row in collectives]
+    described = [d if isinstance(d, CommArgs) else CommArgs(op="all_reduce", description=d) for d in said]
+    calls = (CommArgs(op="send"), *described)
     texts = [row[0].strip("()").split(";")[0] for _, row in parts]
     shared = [
         (start, end, texts.index(asked[0]) if asked else -1, 0, 1 + i, -1)

@@ -33,3 +33,13 @@ def test_a_ring_that_nothing_describes(shape, autograd):
     report = analyzed(job).report
     assert (report.layout.pp, report.schedule.microbatches) == (job.p, job.m)
     assert report.bubble.measured == pytest.approx(truth(job).bubble, abs=0.006)
+
+
+@pytest.mark.parametrize("labels", ["pp", "none"])
+@pytest.mark.parametrize("shape", [{"c": 4}, {"c": 2, "t": 2}, {"c": 2, "t": 2, "groups_told": "sized"}], ids=str)
+def test_the_ranks_of_a_context_are_not_taken_for_replicas(shape, labels):
+    """Nothing tells how many there are, so neither how many replicas, and no speed counts them twice."""
+    job = Job(**NOTHING_SAID | {"p2p_ns": 100_000, "kernels": 2, "p": 2, "m": 4, "labels": labels} | shape)
+    report = analyzed(job).report
+    assert (report.layout.pp, report.layout.dp, report.layout.cp) == (2, None, None)
+    assert report.bubble.measured == pytest.approx(truth(job).bubble, abs=0.006)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from bubblescope.align.coordinates import by_coordinates
-from bubblescope.align.degrees import completed, conflicts, told_degrees
+from bubblescope.align.degrees import completed, conflicts, fitting, told_degrees
 from bubblescope.align.evidence import ASSUMED, COUNTED, by_evidence, deep_enough, join, labelled_depth
 from bubblescope.align.sizes import cut_short, is_sized, unsized
 from bubblescope.align.unnamed import line
@@ -25,6 +25,8 @@ from bubblescope.model.trace import Finding
 __all__ = ["ASSUMED", "COUNTED", "plan"]
 
 Timelines = Mapping[int, RankTimeline]
+_PARTNERS = {"tp": "tensor-parallel", "cp": "context-parallel"}
+_EXCHANGES = frozenset({"send", "recv", "send_recv", "coalesced"})
 Groups = Mapping[int, Mapping[Purpose, tuple[int, ...]]]
 
 
@@ -34,18 +36,20 @@ def plan(timelines: Timelines, options: Options) -> Plan:
     drawn = _drawn(timelines, labelled_depth(timelines, world) or 0)
     groups = {rank: {**drawn.get(rank, {}), **_described(rank, timeline)} for rank, timeline in timelines.items()}
     told = told_degrees(timelines, groups)
-    degree = {name: told[name] or getattr(options, name, None) for name in told}
+    rings = told["cp"] is None and _rings(timelines)
     level: Sequence[Pipeline] = ()
     if options.pp is not None:
-        degree |= {name: stated for name in ("pp", "tp", "dp") if (stated := getattr(options, name)) is not None}
+        degree = told | {name: stated for name in ("pp", "tp", "dp") if (stated := getattr(options, name)) is not None}
         pipelines, source = _by_grid(timelines, options, told["cp"] or 1), "stated"
         world = max(world, *(rank + 1 for pipeline in pipelines for ranks in pipeline for rank in ranks), 0)
-    elif degree["pp"] is not None:
-        pipelines = _by_description(groups) if degree["pp"] > 1 else ()
+    elif told["pp"] is not None:
+        degree = fitting(world, told["pp"], told, options, rings=rings)
+        pipelines = _by_description(groups) if told["pp"] > 1 else ()
         source = "process groups"
     else:
         evidence = by_evidence(timelines, world)
-        pipelines = _with_partners(evidence.lanes, groups, _width(timelines, evidence.lanes, degree))
+        degree = fitting(world, max(map(len, evidence.lanes), default=1), told, options, rings=rings)
+        pipelines = _with_partners(evidence.lanes, groups, _width(timelines, evidence.lanes, degree, rings=rings))
         source, level = evidence.source, evidence.level
     if not pipelines and degree["pp"] is None and cut_short(timelines):
         pipelines, source = tuple(line([rank]) for rank in sorted(timelines)), ASSUMED
@@ -53,12 +57,8 @@ def plan(timelines: Timelines, options: Options) -> Plan:
     sized = source == "stated" or is_sized(timelines, pipelines, world, assumed=source == ASSUMED)
     evident = _evident_depth(timelines, world) if source == "stated" else None
     degrees = completed(world, pp, degree, pipelines)
-    untold = (
-        source != "stated"
-        and len(pipelines) > 1
-        and not any(degree[name] for name in ("tp", "dp", "cp"))
-        and _partnered(timelines)
-    )
+    untold = _untold(timelines, degree, pipelines, rings=rings) if source != "stated" else ()
+    degrees |= dict.fromkeys(untold)
     return Plan(
         world_size=world,
         pp=pp,
@@ -66,13 +66,45 @@ def plan(timelines: Timelines, options: Options) -> Plan:
         pipelines=pipelines,
         sized=sized,
         findings=(
-            *conflicts(options, told, {**degrees, "pp": evident}),
+            *conflicts(options, told, {**degrees, "pp": evident}, world, pp),
             *(_assumption(source) if sized else unsized(pipelines, timelines)),
             *_either(pipelines, level),
             *_beside(pipelines, untold),
         ),
-        **(degrees if not untold else {**degrees, "tp": None, "dp": None}),
+        **degrees,
     )
+
+
+def _untold(
+    timelines: Timelines, degree: Mapping[str, int | None], pipelines: Sequence[Pipeline], *, rings: bool
+) -> tuple[str, ...]:
+    """The degrees that nothing tells: which of tp, cp and dp several pipelines are, or the ranks that share a position.
+
+    Args:
+        timelines: the ranks that were recorded.
+        degree: what groups tell, or the user.
+        pipelines: as they were found.
+        rings: whether ranks pass messages round inside their actions that no group says to be those of a context.
+    """
+    several = len(pipelines) > 1
+    if rings and several and degree["dp"] is None:
+        return ("cp", "dp") if degree["tp"] else ("tp", "cp", "dp")
+    if rings and degree["tp"] is None and any(len(ranks) > 1 for line in pipelines for ranks in line):
+        return ("tp", "cp")
+    nothing = not any(degree[name] for name in ("tp", "dp", "cp"))
+    return ("tp", "dp") if several and nothing and _partnered(timelines) else ()
+
+
+def _rings(timelines: Timelines) -> bool:
+    """Whether ranks pass messages round inside actions, as those of a context do, and nobody says with whom."""
+    return any(_in_rings(timeline) for timeline in timelines.values())
+
+
+def _in_rings(timeline: RankTimeline) -> bool:
+    calls = timeline.calls
+    asked = {calls[c] for c in timeline.unclear_collectives().call.tolist()}
+    told = {calls[c] for c in timeline.collectives.call.tolist() if serves(calls[c]) == "cp"}
+    return any(not call.ranks for call in told) or any(not call.ranks and call.op in _EXCHANGES for call in asked)
 
 
 def _partnered(timelines: Timelines) -> bool:
@@ -168,10 +200,11 @@ def _by_grid(timelines: Timelines, options: Options, cp: int) -> tuple[Pipeline,
     return tuple(tuple(tuple(map(int, grid[s, d])) for s in range(pp)) for d in range(dp))
 
 
-def _width(timelines: Timelines, lanes: Sequence[Pipeline], degree: Mapping[str, int | None]) -> int:
+def _width(timelines: Timelines, lanes: Sequence[Pipeline], degree: Mapping[str, int | None], *, rings: bool) -> int:
     """How many ranks share a position by the degrees; by that of replicas alone only where some ranks are partners."""
     tp, cp, dp = (degree[name] for name in ("tp", "cp", "dp"))
-    if not (tp or cp) and dp and len(lanes) % dp == 0 and _partnered(timelines):
+    untold = not cp and (rings or (not tp and _partnered(timelines)))
+    if untold and dp and len(lanes) % (dp * (tp or 1)) == 0:
         return max(1, len(lanes) // dp)
     return (tp or 1) * (cp or 1)
 
@@ -225,11 +258,12 @@ def _either(pipelines: Sequence[Pipeline], level: Sequence[Pipeline]) -> tuple[F
     return (Finding("layout-assumed", "warning", message),)
 
 
-def _beside(pipelines: Sequence[Pipeline], untold: bool) -> tuple[Finding, ...]:
-    if not untold:
+def _beside(pipelines: Sequence[Pipeline], untold: Sequence[str]) -> tuple[Finding, ...]:
+    if "dp" not in untold:
         return ()
+    kinds = ["replicas", *(words for name, words in _PARTNERS.items() if name in untold)]
     message = (
-        f"nothing tells whether the {len(pipelines)} pipelines found are replicas or tensor-parallel partners; "
-        "each is measured by itself; state --tp or --dp to settle it"
+        f"nothing tells whether the {len(pipelines)} pipelines found are {' or '.join(kinds)} partners; "
+        f"each is measured by itself; state {'--dp' if 'cp' in untold else '--tp or --dp'} to settle it"
     )
     return (Finding("replicas-assumed", "info", message),)

@@ -53,7 +53,7 @@ def rings(sent: Talk, ranges: Ranges, work: Units) -> tuple[Bools, Bools]:
             layered |= mine
         elif any(np.all(side[mine]) for side in sides):
             lone |= mine  # one call an action, at its beginning or its end
-        elif sides and np.all(posted.inside[mine]):
+        elif posted.usual(mine & posted.inside) and np.all(posted.inside[mine]):
             around |= mine  # or both, as an inner stage receives and sends, where labels hold its messages
     if posted.enough(~posted.inside) and not np.any(posted.inside & ~(layered | lone | around)):
         lone |= around

@@ -68,13 +68,16 @@ OF_JOBS = (
     Code(
         name="replicas-assumed",
         severity="info",
-        summary="several pipelines, whether replicas or tensor-parallel partners is not told",
+        summary="several pipelines, whether replicas or partners is not told",
         meaning=(
-            "several pipelines whose forwards ask for collectives of undescribed groups, and nothing tells "
-            "whether they are replicas or tensor-parallel partners: both degrees are unknown, and each pipeline "
-            "is measured by itself"
+            "several pipelines whose forwards ask for collectives of undescribed groups, or pass messages round, and "
+            "nothing tells whether they are replicas, tensor-parallel or context-parallel partners: these degrees are "
+            "unknown, and each pipeline is measured by itself"
         ),
-        effect="tp and dp are null. Straggler and replica_ratio take the pipelines for replicas.",
+        effect=(
+            "tp, cp and dp are null where nothing tells them. Straggler and replica_ratio take the pipelines for "
+            "replicas."
+        ),
         remedy="State --tp and --dp, or describe the groups.",
         see=(
             "purpose-assumed",

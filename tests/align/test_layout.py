@@ -10,6 +10,7 @@ import pytest
 from bubblescope.align.layout import plan
 from bubblescope.errors import UsageError
 from bubblescope.model.options import Options
+from bubblescope.model.trace import CommArgs
 from tests.building import group, timeline
 
 
@@ -241,6 +242,46 @@ def test_collectives_in_forwards_leave_open_what_the_pipelines_are(asks, dp):
     assert [f.code for f in found.findings] == ([] if dp else ["replicas-assumed"])
 
 
+def ringing(rank, stage, *calls):
+    """A rank whose forward asks for calls, each (args, start)."""
+    sent = [(CommArgs(**args), start, start + 1, f"{stage}F0") for args, start in calls]
+    return timeline(rank, actions=[(f"{stage}F0", 0, 9), (f"{stage}B0", 9, 20)], collectives=sent, world=8)
+
+
+RING, UNSAID = ({"op": "send", "purpose": "cp"}, 2), ({"op": "coalesced", "group_size": 2}, 2)
+TENSOR = ({"op": "all_reduce", "purpose": "tp", "group_size": 2}, 4)
+
+
+@pytest.mark.parametrize(
+    ("calls", "stated", "shown"),
+    [
+        ([RING], {}, (2, None, None, None)),
+        ([UNSAID], {}, (2, None, None, None)),
+        ([UNSAID, TENSOR], {}, (2, 2, None, None)),
+        ([RING], {"tp": 1}, (2, 1, None, None)),
+        ([RING], {"tp": 2}, (2, 2, None, None)),
+        ([UNSAID, TENSOR], {"dp": 1}, (2, 2, 1, 2)),
+        ([RING], {"tp": 1, "dp": 2}, (2, 1, 2, 2)),
+        ([RING], {"dp": 1}, (2, None, 1, None)),
+        ([TENSOR], {}, (2, 2, 2, 1)),
+    ],
+)
+def test_ranks_that_pass_messages_round_in_their_actions_need_be_no_replicas(calls, stated, shown):
+    """They may be those of a context: its degree and that of replicas stay open unless told."""
+    found = plan_of(*[ringing(r, r // 4, *calls) for r in range(8)], **stated)
+    assert degrees(found) == shown
+    assert [f.code for f in found.findings] == (["replicas-assumed"] if found.dp is None else [])
+    assert all("context-parallel" in f.message for f in found.findings)
+
+
+def test_replicas_that_do_not_fit_the_ranks_leave_a_context_open():
+    """Three replicas are no four pipelines; nothing else tells how many there are."""
+    found = plan_of(*[ringing(r, r // 4, RING) for r in range(8)], dp=3)
+    assert degrees(found) == (2, None, None, None)
+    conflict = "2 pipeline ranks x --dp 3 is 6 ranks, but the traces have 8; what is stated is not used"
+    assert [f.message for f in found.findings if f.code == "metadata-conflict"] == [conflict]
+
+
 def test_a_rank_that_no_group_holds_is_in_no_pipeline():
     """A rank beside the pipelines, with no group of its own, is not placed."""
     groups = [group("1", "mesh_pp", 0, 1)]
@@ -449,6 +490,37 @@ def test_pipelines_that_a_stated_degree_does_not_divide():
     found = plan_of(*[staged(r, r // 4) for r in range(8)], tp=3)
     assert degrees(found) == (2, 1, 4, 1)
     assert "--tp 3 contradicts the traces, which say 1; tp 1 is used" in found.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"dp": 4}, "--dp 4 contradicts the traces, which say 2; dp 2 is used"),
+        ({"dp": 3}, "--dp 3 contradicts the traces, which say 2; dp 2 is used"),
+        ({"dp": 1}, "--dp 1 contradicts the traces, which say 2; dp 2 is used"),
+        (
+            {"tp": 2, "dp": 2},
+            "2 pipeline ranks x --tp 2 x --dp 2 is 8 ranks, but the traces have 4; tp 1 and dp 2 are used",
+        ),
+        (
+            {"tp": 1, "dp": 1},
+            "2 pipeline ranks x --tp 1 x --dp 1 is 2 ranks, but the traces have 4; tp 1 and dp 2 are used",
+        ),
+    ],
+)
+def test_stated_degrees_that_do_not_fit_the_ranks(stated, message):
+    """Four ranks in pipelines of two are two replicas; of two statements that together deny it either may be wrong."""
+    found = plan_of(*[staged(r, r // 2) for r in range(4)], **stated)
+    assert degrees(found) == (2, 1, 2, 1)
+    assert [(f.code, f.message) for f in found.findings] == [("metadata-conflict", message)]
+
+
+@pytest.mark.parametrize("stated", [{"tp": 2}, {"dp": 2}, {"tp": 2, "dp": 1}, {"tp": 1, "dp": 2}])
+def test_stated_degrees_that_fit_the_ranks(stated):
+    """Two unnamed pipelines may be partners as well as replicas: what is stated is used, and no conflict."""
+    found = plan_of(*[staged(r, r // 2) for r in range(4)], **stated)
+    assert found.findings == ()
+    assert all(getattr(found, name) == degree for name, degree in stated.items())
 
 
 def test_a_stated_pipeline_leaves_context_parallel_ranks_their_place():
