@@ -17,10 +17,11 @@ from bubblescope.analysis.ranks import RankView, views
 from bubblescope.analysis.steps import Content, RankStep, StepUse, choose, first, microbatches
 from bubblescope.analysis.theory import Schedule, Theory, find_schedule, theory
 from bubblescope.analysis.variation import Variation, split
+from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Times
 from bubblescope.model.job import Job
 from bubblescope.model.options import Options
-from bubblescope.model.timeline import Messages
+from bubblescope.model.timeline import Messages, RankTimeline
 from bubblescope.model.trace import Finding
 
 __all__ = ["Size", "Study", "study"]
@@ -97,6 +98,12 @@ def study(job: Job, options: Options) -> Study:
     # Where kernels tell the actions of some ranks and not of others, those others may be what tells schedules apart.
     able = not half and job.plan.sized
     schedule = find_schedule(job, ordered, m, _transfer(seen), options.schedule) if ordered and m and able else None
+    if (
+        schedule is not None
+        and schedule.family is None
+        and any(_guessed_halves(view.timeline) for view in seen.values())
+    ):
+        m, steps = None, []  # nothing confirms a guess that no order fits: chunks that share kernels look like it, too
     owed = theory(job, steps, schedule) if schedule is not None else Theory(None, None, None)
 
     def sized(size: int) -> Size:
@@ -132,6 +139,11 @@ def _usual_size(
     asked = {number for number in numbers if number in options.steps} or numbers
     asked -= {first(asked, options.steps, held)}
     return microbatches((step for mine in told.values() for n, step in mine.items() if n in asked), named=named)
+
+
+def _guessed_halves(timeline: RankTimeline) -> bool:
+    """Whether kernels alone tell which halves of backwards are for the weights."""
+    return timeline.reconstruction == "kernels" and bool(np.any(timeline.actions.kind == Kind.W))
 
 
 def _transfer(seen: Mapping[int, RankView]) -> float:

@@ -66,6 +66,8 @@ def find_blocks(trace: RankTrace, work: Units, cuts: Times, fences: Times, *, tr
     talking = np.searchsorted(fences, cuts, "right")
     kept = ~once_a_step(work.name, segment, step, work.end - work.start, talking)
     work, step, segment = work.take(kept), step[kept], segment[kept]
+    if not len(work):  # all of it came once a step
+        return Blocks.empty()
     took = work.end - work.start
     direction = directions(trace, work, segment, step, trains=trains)
     sent_between, segment = segment, mended(segment, direction, work.name, step)
