@@ -3,8 +3,8 @@
 Halves are told apart by labels where these stand. Else the k-th send to a peer belongs to the k-th action whose output
 goes there, and the k-th receive to the action that needs the k-th output of that peer: what one rank sends another
 arrives in the order in which it was sent, which need not be that in which it is used. Where receives so paired would
-end behind the starts of more of their actions than receives in the order of use, they were told apart by more than
-their order (tags of gloo, streams of their own), and it is the order of use that counts.
+end later behind the starts of their actions, all in all, than receives in the order of use, they were told apart by
+more than their order (tags of gloo, streams of their own), and it is the order of use that counts.
 Two halves are one message when they carry the output of one action to the action that needs it. An action may come
 again in its step, as where an evaluation stands in it: then the halves of each time belong together.
 """
@@ -234,9 +234,9 @@ def _ends(job: Job, rank: int, holders: _Holders, made: Makers) -> Ints:
 
 
 def _early(timeline: RankTimeline, order: Sequence[tuple[Ints, Ints]]) -> int:
-    """How many actions would begin before the receives that they await end."""
+    """By how many nanoseconds, all in all, actions would begin before the receives that they await end."""
     messages, actions = timeline.messages, timeline.actions
-    return sum(int(np.sum(messages.end[rows] > actions.start[needing])) for rows, needing in order)
+    return sum(int(np.sum((messages.end[rows] - actions.start[needing]).clip(0))) for rows, needing in order)
 
 
 def _labelled(timeline: RankTimeline) -> Ints:

@@ -60,8 +60,12 @@ def test_messages_arrive_in_the_order_in_which_they_were_sent():
     }
 
 
-def test_receives_that_would_come_too_late_are_in_the_order_of_use():
-    """Where 1F1 began before the message of 0F0 was there, its own receive, though sent last, came first."""
+@pytest.mark.parametrize("late", [0, 1])
+def test_receives_that_would_come_too_late_are_in_the_order_of_use(late):
+    """Where 1F1 began before the message of 0F0 was there, its own receive, though sent last, came first.
+
+    An action that seems to begin a moment before its receive has ended changes nothing of that.
+    """
     first = timeline(
         0,
         actions=[("0F0", 0, 10), ("0F1", 10, 20)],
@@ -70,7 +74,7 @@ def test_receives_that_would_come_too_late_are_in_the_order_of_use():
     last = timeline(
         1,
         actions=[("1F1", 22, 32), ("1F0", 42, 52)],
-        messages=[("recv 0", 1, 22), ("recv 0", 32, 42)],
+        messages=[("recv 0", 1, 22 + late), ("recv 0", 32, 42 + late)],
     )
     assert ends_of(job(first, last)) == {
         0: [("send 1", "0F0", 32), ("send 1", "0F1", 1)],
