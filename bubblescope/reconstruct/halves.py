@@ -42,7 +42,7 @@ def in_turns(pieces: list[Piece], name: Ints, segment: Ints) -> dict[Piece, Kind
 def _turns(step: list[Piece], segment: Ints) -> list[Kind]:
     """The kinds of the pieces of one step, which are in time order."""
     backwards = [piece for piece in step if piece.direction != FORWARD]
-    unsent = {one for one, other in pairwise(step) if one in backwards and _follows(one, other, segment)}
+    unsent = {one for one, other in pairwise(step) if one.direction != FORWARD and _follows(one, other, segment)}
     unsent |= set(backwards[-1:])
     each = len(backwards) // 2
     weights = unsent if len(unsent) <= each else set[Piece]()
