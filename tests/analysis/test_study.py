@@ -9,11 +9,21 @@ import pytest
 from bubblescope.align.resolve import resolve
 from bubblescope.analysis.assemble import assemble
 from bubblescope.analysis.study import study
+from bubblescope.emit import Job, write
+from bubblescope.engine import analyze
 from bubblescope.model.options import Options
 from bubblescope.model.timeline import Steps
 from bubblescope.reconstruct.passes import reconstruct
 from tests.analysis.jobs import RANK_0, RANK_1, call, job, one_f_one_b, rank, report, steps
 from tests.building import forward, kernel, note, op, run, timeline, trace
+
+
+def test_an_order_that_fits_nothing_is_not_believed_where_kernels_alone_tell_halves(tmp_path):
+    """The two chunks of zb-v look like twice the micro-batches of one: neither these nor the bubble are told."""
+    job = Job(schedule="zb-v", p=3, m=9, v=2, kernels=2, labels="none", autograd=False, p2p_args="none", missing=(1,))
+    write(job, tmp_path)
+    report = analyze([str(tmp_path)], Options(jobs=1)).report
+    assert (report.schedule.name, report.schedule.microbatches, report.bubble.measured) == ("unknown", None, None)
 
 
 def resolved(*timelines, **options):

@@ -63,6 +63,12 @@ def test_actions_are_told_apart(named, stage, text, expected):
     assert kinds(text, named=named) == expected
 
 
+@pytest.mark.parametrize("text", ["z|#z|#z|#", "ab|#ab|#"])
+def test_where_all_kernels_come_once_a_step_none_is_an_action(text):
+    """What is left is nothing, and nothing is told of it."""
+    assert kinds(text) == ""
+
+
 def test_layers_computed_again_one_by_one_belong_to_the_backward():
     """Each layer of a backward is preceded by its forward."""
     forward, back = "fxfxfxfx", "ybfx" * 3 + "yb"
