@@ -9,7 +9,7 @@ first rank of a pipeline not even these: there both are of the first stage, in e
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bubblescope.model.columns import Ints
 from bubblescope.model.job import Plan
 from bubblescope.model.timeline import Messages, RankTimeline
 
-__all__ = ["without_those_between"]
+__all__ = ["outside_steps", "without_those_between"]
 
 NONE = -1
 
@@ -41,7 +41,7 @@ def without_those_between(timelines: Timelines, plan: Plan) -> Timelines:
     if not evaluated:
         return timelines
     return {
-        rank: _without(timeline, [rows for number, rows in extra.get(rank, {}).items() if number in evaluated])
+        rank: outside_steps(timeline, [rows for number, rows in extra.get(rank, {}).items() if number in evaluated])
         for rank, timeline in timelines.items()
     }
 
@@ -67,8 +67,8 @@ def _between(timeline: RankTimeline, own: int) -> Iterator[tuple[int, Ints]]:
         yield number, np.concatenate((sends[sent:], receives[: max(0, len(receives) - awaited)]))
 
 
-def _without(timeline: RankTimeline, gone: list[Ints]) -> RankTimeline:
-    """A timeline some of whose messages are of no step."""
+def outside_steps(timeline: RankTimeline, gone: Iterable[Ints | list[int]]) -> RankTimeline:
+    """A timeline some of whose messages, by their rows, are of no step."""
     step = timeline.messages.step.copy()
     for rows in gone:
         step[rows] = NONE

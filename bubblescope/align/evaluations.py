@@ -19,6 +19,7 @@ from itertools import product
 
 import numpy as np
 
+from bubblescope.align.between import outside_steps
 from bubblescope.align.pairs import neighbours
 from bubblescope.model.actions import Kind
 from bubblescope.model.columns import Bools, Ints
@@ -154,12 +155,9 @@ def _step_of(gone: Mapping[int, tuple[RankTimeline, list[int]]]) -> int:
 
 def _without_messages(timeline: RankTimeline, rows: list[int], number: int, forwards: int) -> RankTimeline:
     """A timeline some of whose messages are of no step, and of an evaluation of so many forwards in one."""
-    posted, extra = timeline.messages.step.copy(), timeline.steps.extra.copy()
-    posted[rows] = NONE
+    extra = timeline.steps.extra.copy()
     extra[timeline.steps.number == number] += forwards
-    return dataclasses.replace(
-        timeline, messages=timeline.messages.replace(step=posted), steps=timeline.steps.replace(extra=extra)
-    )
+    return dataclasses.replace(outside_steps(timeline, [rows]), steps=timeline.steps.replace(extra=extra))
 
 
 def _evaluations(timeline: RankTimeline) -> dict[int, _Part]:
